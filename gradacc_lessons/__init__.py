@@ -1,0 +1,37 @@
+"""Gradient accumulation, hands on: lessons, instruments and quizzes.
+
+The names below are loaded when they are first used, so that `import gradacc_lessons` stays fast and does not
+import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradacc_lessons.accumulate import accumulate as accumulate
+    from gradacc_lessons.detective.diagnose import Diagnosis as Diagnosis
+    from gradacc_lessons.detective.diagnose import diagnose as diagnose
+    from gradacc_lessons.quiz.quiz import Quiz as Quiz
+    from gradacc_lessons.recipe import Recipe as Recipe
+
+__version__ = "0.1.0"
+
+_HOME_OF = {
+    "Recipe": "gradacc_lessons.recipe",
+    "accumulate": "gradacc_lessons.accumulate",
+    "diagnose": "gradacc_lessons.detective.diagnose",
+    "Diagnosis": "gradacc_lessons.detective.diagnose",
+    "Quiz": "gradacc_lessons.quiz.quiz",
+}
+
+__all__ = ["Diagnosis", "Quiz", "Recipe", "accumulate", "diagnose"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"gradacc_lessons has no {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

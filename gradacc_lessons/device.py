@@ -1,0 +1,54 @@
+"""Where the course runs: which device trains, which kind of notebook shows it, and how randomness is kept apart."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from threading import RLock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Place(Enum):
+    """The program that shows the lessons."""
+
+    COLAB = "Google Colab"
+    JUPYTER = "Jupyter"
+    TERMINAL = "plain Python"
+
+
+def place() -> Place:
+    """Which of the three we are in, judged by what is already running."""
+    if "google.colab" in sys.modules:
+        return Place.COLAB
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return Place.JUPYTER if shell is not None and hasattr(shell, "kernel") else Place.TERMINAL
+
+
+def best_device() -> "torch.device":
+    """CUDA if there is one, else Apple's MPS, else the CPU."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+# torch's global generator belongs to the whole process; two explorers that initialise a model at once would
+# otherwise take numbers from each other.
+_GLOBAL_GENERATOR = RLock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Run the body with torch's global generators set to `seed`, alone, and put them back afterwards."""
+    import torch
+
+    with _GLOBAL_GENERATOR, torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

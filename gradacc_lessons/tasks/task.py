@@ -1,0 +1,43 @@
+"""What every lesson trains: data, a model and a loss, under three fixed names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from gradacc_lessons.accumulate import Batch
+
+
+@dataclass(frozen=True)
+class Task:
+    """Real data with a real model and its loss.
+
+    `loss_sum` and `count` are the pair that keeps averages right whatever the cut: sums are added, counts are
+    added, and the division happens once.
+    """
+
+    name: str
+    """What it is, for captions: "digits, MLP"."""
+    train: Batch
+    """The training examples, along dimension 0."""
+    test: Batch
+    """The examples kept apart for accuracy."""
+    new_model: Callable[[int], nn.Module]
+    """seed -> a freshly initialised model on the data's device and dtype."""
+    loss_sum: Callable[[nn.Module, Batch], Tensor]
+    """The SUM of the losses of the items in a batch, a scalar tensor."""
+    count: Callable[[Batch], int]
+    """How many items that sum runs over."""
+
+    def build_model(self, seed: int = 0) -> nn.Module:
+        """A freshly initialised model; the same seed gives the same weights."""
+        return self.new_model(seed)
+
+    def loss_fn(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The MEAN loss that people write: `loss_sum / count`."""
+        return self.loss_sum(model, batch) / self.count(batch)
+
+    @property
+    def examples(self) -> int:
+        """How many training examples there are."""
+        return len(self.train[0])

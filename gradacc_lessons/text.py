@@ -1,0 +1,21 @@
+"""One text in the two languages of the course."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Language = Literal["en", "nl"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+
+@dataclass(frozen=True)
+class Text:
+    """The same words in English and in Dutch."""
+
+    en: str
+    nl: str
+
+    def to(self, language: Language) -> str:
+        """The text in `language`; ValueError names the languages there are."""
+        if language not in LANGUAGES:
+            raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+        return self.nl if language == "nl" else self.en
