@@ -19,9 +19,9 @@ def accumulate(
 ) -> float:
     """Add to `.grad` the gradient of (sum of the losses / number of items) over one window.
 
-    `window` is the list of micro-batches behind one update; their sizes may differ. `loss_sum(model, batch)` is
-    a scalar tensor, the sum of the losses of the items in a micro-batch; `count(batch)` is how many items that
-    is. The result is the same as one backward over the whole window, at the memory of one micro-batch.
+    `window` is the list of micro-batches behind one update; their sizes may differ. `loss_sum(model, batch)`
+    is a scalar tensor, the sum of the losses of the items in a micro-batch; `count(batch)` is how many items
+    that is. The result is that of one backward over the whole window, at the memory of one micro-batch.
 
     Returns the window's mean loss per item. A window in which nothing counts (every token masked, say) adds
     a zero gradient and returns 0.0.
@@ -43,6 +43,6 @@ def windows(micro_batches: Iterable[Item], accumulation_steps: int) -> Iterator[
 
 
 def split(batch: Batch, micro_batch_size: int) -> list[Batch]:
-    """Cut a batch into micro-batches of `micro_batch_size` examples along dimension 0; the last may be smaller."""
+    """Cut a batch along dimension 0 into micro-batches of `micro_batch_size`; the last may be smaller."""
     pieces = [tensor.split(micro_batch_size) for tensor in batch]
     return list(zip(*pieces, strict=True))

@@ -1,4 +1,4 @@
-"""Where the course runs: which device trains, which kind of notebook shows it, and how randomness is kept apart."""
+"""Where the course runs: which device trains, which program shows it, and how randomness is kept apart."""
 
 import sys
 from collections.abc import Iterator

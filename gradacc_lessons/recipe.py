@@ -45,9 +45,7 @@ class Recipe:
         _finite("weight decay", self.weight_decay, at_least=0.0)
         _finite("eps", self.eps, at_least=0.0)
         if self.max_norm is not None and not self.max_norm > 0:
-            raise ValueError(
-                f"the clipping norm must be above 0, or None for no clipping; it is {self.max_norm}"
-            )
+            raise ValueError(f"the clipping norm must be above 0, or None for no clipping; it is {self.max_norm}")
 
     @property
     def effective_batch_size(self) -> int:
@@ -55,12 +53,17 @@ class Recipe:
         return self.micro_batch_size * self.accumulation_steps
 
     def micro_batches_per_epoch(self, examples: int) -> int:
-        """How many forwards and backwards one pass over `examples` examples takes; the last may be smaller."""
+        """How many forwards and backwards one pass over `examples` takes; the last may be smaller."""
         return math.ceil(examples / self.micro_batch_size)
 
     def updates_per_epoch(self, examples: int) -> int:
         """How many optimizer updates one pass takes; the last window may be short, and counts."""
         return math.ceil(self.micro_batches_per_epoch(examples) / self.accumulation_steps)
+
+    def divisor(self, position: int) -> int:
+        """What the mean loss of micro-batch `position` (0-based) of a full window is divided by."""
+        n = self.accumulation_steps
+        return {"mean": n, "none": 1, "twice": n * n, "running": position + 1}[self.loss_scaling]
 
     def check_fits(self, examples: int) -> None:
         """ValueError, in one sentence, if one window needs more than `examples` examples."""
@@ -70,8 +73,8 @@ class Recipe:
             )
         if self.effective_batch_size > examples:
             raise ValueError(
-                f"{self.micro_batch_size} x {self.accumulation_steps} = {self.effective_batch_size:,} examples per "
-                f"update, but the data has {examples:,}: choose a smaller micro-batch or a smaller N"
+                f"{self.micro_batch_size} x {self.accumulation_steps} = {self.effective_batch_size:,} examples "
+                f"per update, but the data has {examples:,}: choose a smaller micro-batch or a smaller N"
             )
 
 

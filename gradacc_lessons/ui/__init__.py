@@ -1,0 +1,9 @@
+"""What explorers share: the live figure, the controls, the static twin and progress."""
+
+from gradacc_lessons.ui.controls import Choice, NumberSlider
+from gradacc_lessons.ui.explorer import Explorer, Run
+from gradacc_lessons.ui.figure import LiveFigure, step_up
+from gradacc_lessons.ui.progress import progress
+from gradacc_lessons.ui.static import StaticTwin
+
+__all__ = ["Choice", "Explorer", "LiveFigure", "NumberSlider", "Run", "StaticTwin", "progress", "step_up"]

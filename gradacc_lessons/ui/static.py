@@ -1,0 +1,43 @@
+"""The twin of an explorer that needs no kernel: picture, sentence and a small table.
+
+For GitHub, for print, for screen readers, and for nbval, which compares the sentence and the table.
+"""
+
+import base64
+import html
+from dataclasses import dataclass
+
+import pandas as pd
+
+from gradacc_lessons.ui.figure import LiveFigure
+
+
+@dataclass(frozen=True)
+class StaticTwin:
+    """What an explorer showed at the end of one run."""
+
+    picture: str
+    """The picture as an HTML `<img>` with alt text."""
+    sentence: str
+    """What the picture says, in words."""
+    table: pd.DataFrame
+    """A few rows with the numbers behind it."""
+
+    def _repr_html_(self) -> str:
+        return f"{self.picture}<p>{html.escape(self.sentence)}</p>{table_html(self.table)}"
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n\n{self.table.to_string(index=False)}"
+
+
+def picture_html(figure: LiveFigure, sentence: str) -> str:
+    """The figure as `<img>`: sized, so that the page does not jump; with alt text, so that it can be heard."""
+    data = base64.b64encode(figure.png()).decode()
+    alt = html.escape(f"{figure.description} {sentence}", quote=True)
+    size = f'width="{figure.width}" height="{figure.height}"'
+    return f'<img alt="{alt}" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
+
+
+def table_html(table: pd.DataFrame) -> str:
+    """A table whose cells are escaped and whose header cells are marked as such."""
+    return str(table.to_html(index=False, border=0, justify="left"))
