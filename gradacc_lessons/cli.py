@@ -1,0 +1,238 @@
+"""The command `gradacc`. Every command is one call into a room; what a room needs is imported only there."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from gradacc_lessons import __version__
+
+LANGUAGE = click.option(
+    "--language", type=click.Choice(["en", "nl"]), default="en", show_default=True, help="The language of the answer."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="gradacc")
+def main() -> None:
+    """Gradient accumulation, hands on.
+
+    Open the lessons:  gradacc lab
+    """
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work on a copy of the lessons here.")
+@click.argument("options", nargs=-1)
+def lab(folder: Path | None, options: tuple[str, ...]) -> None:
+    """Open the lessons in JupyterLab.
+
+    OPTIONS go on to JupyterLab. Files that are already in the folder are never overwritten.
+
+    Example:  gradacc lab --folder my-course --no-browser
+    """
+    from gradacc_lessons.lab import lessons_folder, open_lab
+
+    with _one_sentence():
+        place, sentence = lessons_folder(folder)
+        click.echo(sentence)
+        code = open_lab(place, options, click.echo)
+    sys.exit(code)
+
+
+@main.command()
+def doctor() -> None:
+    """Check that this machine can run the course, and say what to do where it cannot.
+
+    The exit code is 1 if a line says FAIL.
+
+    Example:  gradacc doctor
+    """
+    from gradacc_lessons.doctor import checkup
+
+    result = checkup()
+    click.echo(str(result))
+    sys.exit(0 if result.ok else 1)
+
+
+@main.group()
+def quiz() -> None:
+    """The question banks.
+
+    Example:  gradacc quiz check
+    """
+
+
+@quiz.command("check")
+@click.option(
+    "--bank",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="A folder with banks of your own; without it, the course's.",
+)
+def quiz_check(folder: Path | None) -> None:
+    """Prove that every bank is complete and can be graded.
+
+    Each problem is one line: file, line, field, and what is wrong.
+
+    Example:  gradacc quiz check --bank my-quizzes
+    """
+    from gradacc_lessons.course import course_folder
+    from gradacc_lessons.quiz.bank import check_banks
+
+    with _one_sentence():
+        problems = check_banks(folder or course_folder("quizzes"))
+    _report(problems, "Every bank is complete.")
+
+
+@main.command()
+@LANGUAGE
+def progress(language: str) -> None:
+    """Show what you have done so far.
+
+    Example:  gradacc progress
+    """
+    from gradacc_lessons.progress import summary
+
+    with _one_sentence():
+        click.echo(summary(language))
+
+
+@main.command()
+@click.argument("target", metavar="FILE:FUNCTION")
+@click.option(
+    "--scope",
+    type=click.Choice(["windows", "tail", "items"]),
+    default="items",
+    show_default=True,
+    help="How much the loop must get right: full windows, a short last window too, micro-batches of any size too.",
+)
+@LANGUAGE
+def diagnose(target: str, scope: str, language: str) -> None:
+    """Name the mistake in a training loop of yours.
+
+    The function is called as train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps), in a
+    process of its own. The exit code is 0 if the loop is correct, 1 if not.
+
+    Example:  gradacc diagnose my_loop.py:train_epoch --scope tail
+    """
+    from gradacc_lessons.detective.diagnose import diagnose_file
+
+    with _one_sentence():
+        diagnosis = diagnose_file(target, scope)
+    click.echo(diagnosis.message.to(language))
+    sys.exit(0 if diagnosis.outcome.name == "CORRECT" else 1)
+
+
+@main.command()
+@click.option("--repository", required=True, metavar="OWNER/NAME", help="Where the course stands on GitHub.")
+@click.option("--branch", default="main", show_default=True, help="The branch that Colab and Binder read.")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+def publish(repository: str, branch: str, dry_run: bool) -> None:
+    """Write the address of your copy of the course into its notebooks, README and pyproject.toml.
+
+    Run it in the repository, then commit what changed. Running it again changes nothing more.
+
+    Example:  gradacc publish --repository OWNER/NAME --dry-run
+    """
+    from gradacc_lessons.authoring.publish import publish as write_address
+
+    with _one_sentence():
+        changed = write_address(repository, branch=branch, dry_run=dry_run)
+    for path in changed:
+        click.echo(f"{'would change' if dry_run else 'changed'}  {path}")
+    if not changed:
+        click.echo(f"Everything already points to {repository}.")
+
+
+@main.group()
+def notebooks() -> None:
+    """For authors: execute, clean and check the lessons.
+
+    Example:  gradacc notebooks check
+    """
+
+
+FILES = click.argument(
+    "files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="[NOTEBOOK]..."
+)
+
+
+@notebooks.command("execute")
+@FILES
+def notebooks_execute(files: tuple[Path, ...]) -> None:
+    """Run notebooks from a fresh kernel, clean them, and write them back; all of them when none is named.
+
+    Example:  gradacc notebooks execute notebooks/01_accumulate.ipynb
+    """
+    from gradacc_lessons.authoring.execute import execute_and_clean
+    from gradacc_lessons.authoring.files import lessons
+
+    with _one_sentence():
+        for file in lessons(files):
+            click.echo(f"{file.name} ...", nl=False)
+            click.echo(f" {execute_and_clean(file):.0f} s")
+
+
+@notebooks.command("clean")
+@FILES
+def notebooks_clean(files: tuple[Path, ...]) -> None:
+    """Take out what must not be committed, without running anything.
+
+    Example:  gradacc notebooks clean
+    """
+    from gradacc_lessons.authoring.clean import clean_file
+    from gradacc_lessons.authoring.files import lessons
+
+    with _one_sentence():
+        for file in lessons(files):
+            click.echo(f"{file.name}: {'cleaned' if clean_file(file) else 'was clean'}")
+
+
+@notebooks.command("check")
+@FILES
+def notebooks_check(files: tuple[Path, ...]) -> None:
+    """Say what is stale, dirty, or against the conventions; the exit code is 1 if anything is.
+
+    Example:  gradacc notebooks check notebooks/01_accumulate.ipynb
+    """
+    from gradacc_lessons.authoring.check import check
+    from gradacc_lessons.authoring.files import lessons
+
+    with _one_sentence():
+        problems = [problem for file in lessons(files) for problem in check(file)]
+    _report(problems, "Every notebook is fresh, clean and as it should be.")
+
+
+@notebooks.command("template")
+def notebooks_template() -> None:
+    """Print the two cells that every lesson has: the badges and the set-up.
+
+    Example:  gradacc notebooks template
+    """
+    from gradacc_lessons.authoring.cells import template
+
+    click.echo(template())
+
+
+def _report(problems: list[str], all_well: str) -> None:
+    for problem in problems:
+        click.echo(problem)
+    if not problems:
+        click.echo(all_well)
+    sys.exit(1 if problems else 0)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """A mistake in what was asked for ends in its own sentence, without a traceback."""
+    try:
+        yield
+    except (ValueError, FileNotFoundError, PermissionError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()
