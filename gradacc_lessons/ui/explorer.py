@@ -128,7 +128,7 @@ class Explorer:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display(self.widget)  # type: ignore[no-untyped-call]
+        display(self.widget)
         if not self.running and not self._complete:
             self._guarded(self.start)
 

@@ -67,6 +67,10 @@ class LiveFigure(ABC):
             artist.set_animated(True)
         self._moving.extend(artists)
 
+    def forget_moving(self) -> None:
+        """The artists named so far are gone; others will be named."""
+        self._moving.clear()
+
     def new_ground(self) -> None:
         """Axes, ticks or titles changed: paint everything again next time. Costs about 20 ms, so do it in steps."""
         self._ground = None

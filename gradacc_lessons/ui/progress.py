@@ -46,7 +46,7 @@ class _Bar:
 
             style = {"description_width": "initial"}
             self._widget = widgets.IntProgress(max=self._total, description=self._label, style=style)
-            display(self._widget)  # type: ignore[no-untyped-call]
+            display(self._widget)
         self._widget.value = done
 
     def close(self) -> None:

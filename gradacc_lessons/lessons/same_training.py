@@ -1,0 +1,144 @@
+"""Lesson 01: the same gradients make the same training, whichever way the effective batch is cut."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+import torch
+
+from gradacc_lessons.device import best_device
+from gradacc_lessons.lessons.training import parameters, train
+from gradacc_lessons.recipe import Precision, Recipe
+from gradacc_lessons.tasks import Task, digits
+from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES, DigitsModel
+from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run
+from gradacc_lessons.ui.palette import BLUE, GREEN, ORANGE
+
+UPDATES = 100
+LEARNING_RATE = 0.3
+SMALLEST_DRAWN = 1e-18
+"""Where an exact zero stands on the logarithmic axis."""
+STYLES = ((BLUE, "-", 4.0), (ORANGE, "--", 1.8), (GREEN, ":", 1.8))
+"""Colour, line and width of the first, second and third curve: the first is wide, so that others show on it."""
+
+
+def compare_training(task: Task, recipes: Sequence[Recipe], updates: int = UPDATES) -> Iterator[dict[str, Any]]:
+    """Train each recipe from the same weights on the same examples, in lockstep.
+
+    One row per update and recipe: `update` (from 1), `cut` ("8 x 4"), `loss` (mean over the update's examples)
+    and `relative_difference` (norm of the difference between its parameters and the first recipe's, over the
+    norm of the first's).
+    """
+    runs = [train(task, recipe, updates) for recipe in recipes]
+    for rows in zip(*runs, strict=True):
+        reference = parameters(rows[0]["model"])
+        for recipe, row in zip(recipes, rows, strict=True):
+            difference = (parameters(row["model"]) - reference).norm() / reference.norm()
+            yield {
+                "update": row["update"],
+                "cut": f"{recipe.micro_batch_size} x {recipe.accumulation_steps}",
+                "loss": row["loss"],
+                "relative_difference": float(difference),
+            }
+
+
+class TrainingFigure(LiveFigure):
+    """Above: the loss curves. Below: how far each run's parameters are from the first run's."""
+
+    description = (
+        "Above: the training loss of each run against the number of updates. Below: how far its parameters are "
+        "from those of the run on whole batches, relative, on a logarithmic axis."
+    )
+    height = 440
+
+    def draw(self, data: pd.DataFrame) -> str:
+        """Build both panels, with a curve for each cut."""
+        loss, distance = self.new_axes(2, 1, sharex=True, height_ratios=(3, 2))
+        loss.set(xlim=(0, UPDATES), ylim=(0, 3))
+        loss.set_ylabel("training loss (nats)")
+        distance.set(xlim=(0, UPDATES), ylim=(SMALLEST_DRAWN, 10), yscale="log", yticks=[1e-16, 1e-8, 1])
+        distance.set_xlabel("updates")
+        distance.set_ylabel("parameters differ\n(relative)")
+        self._cuts: list[str] = []
+        self._lines: dict[str, Any] = {}
+        self._loss_axes, self._distance_axes = loss, distance
+        return self.update(data)
+
+    def update(self, data: pd.DataFrame) -> str:
+        """Lengthen the curves; new cuts get new curves."""
+        cuts = list(dict.fromkeys(data["cut"]))
+        if cuts != self._cuts:
+            self._name_curves(cuts)
+        for cut in cuts:
+            rows = data[data["cut"] == cut]
+            above, below = self._lines[cut]
+            above.set_data(rows["update"], rows["loss"])
+            if cut != cuts[0]:  # the first run's distance from itself says nothing
+                below.set_data(rows["update"], rows["relative_difference"].clip(lower=SMALLEST_DRAWN))
+        last = data.groupby("cut", sort=False).tail(1)
+        losses = ", ".join(f"{row.cut}: {row.loss:.4f}" for row in last.itertuples())
+        widest = float(last["relative_difference"].max())
+        return (
+            f"After {data['update'].max()} updates the training losses are {losses}; "
+            f"the parameters differ by {_relative(widest)} of their length."
+        )
+
+    def _name_curves(self, cuts: list[str]) -> None:
+        for line in (line for pair in self._lines.values() for line in pair):
+            line.remove()
+        self.forget_moving()
+        self._cuts, self._lines = cuts, {}
+        for cut, (colour, style, width) in zip(cuts, STYLES, strict=False):
+            look: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": width}
+            (above,) = self._loss_axes.plot([], [], label=f"{cut} (b x N)", **look)
+            (below,) = self._distance_axes.plot([], [], **look)
+            self._lines[cut] = (above, below)
+            self.moves(above, below)
+        self._loss_axes.legend(loc="upper right", frameon=False)
+        self.new_ground()
+
+
+def explore_training() -> Explorer:
+    """Sliders for b and N: a run on whole batches of b x N and one on N micro-batches of b, side by side."""
+
+    def plan(micro_batch_size: int, accumulation_steps: int, model: DigitsModel, precision: Precision) -> Run:
+        cut = Recipe(micro_batch_size, accumulation_steps, learning_rate=LEARNING_RATE, precision=precision)
+        cut.check_fits(TRAIN_EXAMPLES)
+        whole = Recipe(cut.effective_batch_size, 1, learning_rate=LEARNING_RATE, precision=precision)
+        recipes = [whole] if cut == whole else [whole, cut]
+        return Run(lambda: compare_training(_task(model, precision), recipes), UPDATES * len(recipes))
+
+    controls = [
+        NumberSlider("micro_batch_size", "Micro-batch size b", 1, 64, 8),
+        NumberSlider("accumulation_steps", "Accumulation steps N", 1, 32, 4),
+        Choice("model", "Model", [("MLP", "mlp"), ("CNN with GroupNorm", "cnn")], "mlp"),
+        Choice("precision", "Numbers", [("float32", "float32"), ("float64 (on the CPU)", "float64")], "float32"),
+    ]
+    return Explorer(controls, plan, TrainingFigure, training_table)
+
+
+def _task(model: DigitsModel, precision: Precision) -> Task:
+    """float64 on the CPU, where equality can be claimed; float32 where training is fastest."""
+    if precision == "float64":
+        return digits(model, dtype=torch.float64)
+    return digits(model, device=best_device())
+
+
+def training_table(data: pd.DataFrame) -> pd.DataFrame:
+    """The end of each run."""
+    last = data.groupby("cut", sort=False).tail(1)
+    return pd.DataFrame(
+        {
+            "b x N": last["cut"],
+            "updates": last["update"],
+            "training loss": last["loss"].map("{:.3f}".format),
+            "parameters differ by": last["relative_difference"].map(_relative),
+        }
+    )
+
+
+def _relative(difference: float) -> str:
+    """A relative difference as a bound, a power of ten: its digits depend on the machine."""
+    if difference == 0:
+        return "0"
+    return next((f"less than 1e{power}" for power in range(-15, 0) if difference < 10.0**power), "more than 0.1")
