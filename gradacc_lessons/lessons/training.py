@@ -47,7 +47,7 @@ def add_gradient(model: nn.Module, window: list[Batch], task: Task, recipe: Reci
     for position, batch in enumerate(window):
         loss = task.loss_fn(model, batch)
         torch.autograd.backward(loss / recipe.divisor(position))
-        total += float(loss) * task.count(batch)
+        total += float(loss.detach()) * task.count(batch)
     return total / sum(task.count(batch) for batch in window)
 
 
