@@ -6,6 +6,7 @@ global state and may not be touched from two threads.
 """
 
 import io
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -111,10 +112,12 @@ def _without_alpha(canvas: Any) -> Any:
 def step_up(value: float) -> float:
     """The next of 1, 2, 5, 10, 20, 50, … at or above `value`: axis limits that change seldom.
 
+    ValueError unless `value` is positive and finite.
+
     >>> step_up(0.7), step_up(3.0), step_up(51.0)
     (1.0, 5.0, 100.0)
     """
-    power = 10.0 ** len(str(int(value)))
-    while value <= power / 10:
-        power /= 10
-    return next(power * part for part in (0.1, 0.2, 0.5, 1.0) if value <= power * part)
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"an axis needs a positive, finite limit; it was given {value}")
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(power * part for part in (1.0, 2.0, 5.0, 10.0) if value <= power * part)

@@ -1,0 +1,236 @@
+"""Explorers without a browser: mailbox, worker, controls and errors."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run
+
+PATIENCE = 20.0  # seconds; only a hang comes near it
+
+
+class Line(LiveFigure):
+    description = "A line of values against their number."
+
+    def draw(self, data: pd.DataFrame) -> str:
+        (ax,) = self.new_axes()
+        ax.set(xlim=(0, 50), ylim=(0, 500))
+        (self._line,) = ax.plot([], [])
+        self.moves(self._line)
+        return self.update(data)
+
+    def update(self, data: pd.DataFrame) -> str:
+        self._line.set_data(data["number"], data["value"])
+        return f"{len(data)} rows, the last is {data['value'].iloc[-1]}"
+
+
+class Experiment:
+    """Counts up in steps of `size`; remembers what it was asked for; can be told to go slowly or to break."""
+
+    def __init__(self, pause: float = 0.0, breaks_at: int | None = None) -> None:
+        self.pause, self.breaks_at = pause, breaks_at
+        self.started: list[int] = []
+        self.rows_made: list[tuple[int, int]] = []
+
+    def rows(self, size: int, length: int) -> Iterator[dict[str, Any]]:
+        self.started.append(size)
+        for number in range(length):
+            if number == self.breaks_at:
+                raise RuntimeError("the <b>model</b> broke")
+            time.sleep(self.pause)
+            self.rows_made.append((size, number))
+            yield {"number": number, "value": number * size}
+
+
+def build(experiment: Experiment, length: int = 5) -> Explorer:
+    def plan(size: int, kind: str) -> Run:
+        if size == 7 and kind == "odd":
+            raise ValueError("7 cannot be odd here")
+        return Run(lambda: experiment.rows(size, length), length)
+
+    controls = [
+        NumberSlider("size", "Size", 1, 10, 2),
+        Choice("kind", "Kind", [("Odd", "odd"), ("Even", "even")], "odd"),
+    ]
+    return Explorer(controls, plan, Line, lambda data: data.tail(1))
+
+
+def slider(explorer: Explorer) -> Any:
+    return explorer._controls["size"].slider  # type: ignore[attr-defined]
+
+
+def field(explorer: Explorer) -> Any:
+    return explorer._controls["size"].field  # type: ignore[attr-defined]
+
+
+def test_set_does_what_the_slider_does() -> None:
+    moved, told = build(Experiment()), build(Experiment())
+    slider(moved).value = 4
+    told.set(size=4)
+    for explorer in (moved, told):
+        explorer.wait(PATIENCE)
+    assert moved.data.equals(told.data)
+    assert moved.sentence == told.sentence == "5 rows, the last is 16"
+    assert slider(told).value == field(told).value == field(moved).value == 4
+    assert moved._picture.value == told._picture.value
+    assert 'alt="A line of values against their number. 5 rows, the last is 16"' in told._picture.value
+
+
+def test_every_control_moves_the_run() -> None:
+    explorer = build(Experiment())
+    for act in (lambda: setattr(field(explorer), "value", 9), lambda: explorer.set(kind="even")):
+        act()
+        explorer.wait(PATIENCE)
+    assert explorer.values == {"size": 9, "kind": "even"}
+    assert slider(explorer).value == 9
+    assert list(explorer.data["value"]) == [0, 9, 18, 27, 36]
+
+
+def test_a_newer_value_stops_the_older_run_within_one_row() -> None:
+    experiment = Experiment(pause=0.02)
+    explorer = build(experiment, length=50)
+    explorer.set(size=3)
+    while not experiment.rows_made:
+        time.sleep(0.001)
+    explorer.set(size=5)
+    made = len([row for row in experiment.rows_made if row[0] == 3])
+    explorer.wait(PATIENCE)
+    after = len([row for row in experiment.rows_made if row[0] == 3])
+    assert after <= made + 1
+    assert len(explorer.data) == 50
+    assert explorer.data["value"].iloc[-1] == 49 * 5
+
+
+def test_of_many_waiting_values_only_the_latest_runs() -> None:
+    experiment = Experiment(pause=0.05)
+    explorer = build(experiment, length=3)
+    for size in (3, 4, 5, 6, 8):
+        explorer.set(size=size)
+    explorer.wait(PATIENCE)
+    assert experiment.started[-1] == 8
+    assert len(experiment.started) <= 3
+    assert list(explorer.data["value"]) == [0, 8, 16]
+
+
+def test_callbacks_from_many_threads_leave_one_consistent_run() -> None:
+    experiment = Experiment(pause=0.002)
+    explorer = build(experiment, length=10)
+    threads = [threading.Thread(target=explorer.set, kwargs={"size": size}) for size in range(1, 11) if size != 7]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    explorer.wait(PATIENCE)
+    size = explorer.values["size"]
+    assert list(explorer.data["value"]) == [number * size for number in range(10)]
+    assert slider(explorer).value == field(explorer).value == size
+
+
+def test_stop_keeps_what_was_seen_and_says_so() -> None:
+    experiment = Experiment(pause=0.02)
+    explorer = build(experiment, length=500)
+    explorer.start()
+    while len(experiment.rows_made) < 3:
+        time.sleep(0.001)
+    explorer.stop()
+    explorer.wait(PATIENCE)
+    assert 3 <= len(explorer.data) < 500
+    assert "Stopped after" in explorer._state.value
+
+
+def test_an_error_of_the_run_is_shown_inside_the_explorer_and_raised_by_wait() -> None:
+    explorer = build(Experiment(breaks_at=3))
+    explorer.set(size=4)
+    with pytest.raises(RuntimeError, match="broke"):
+        explorer.wait(PATIENCE)
+    assert 'role="alert"' in explorer._message.value
+    assert "the &lt;b&gt;model&lt;/b&gt; broke" in explorer._message.value
+    explorer._plan = lambda **values: Run(lambda: Experiment().rows(1, 2), 2)
+    explorer.set(size=5)
+    explorer.wait(PATIENCE)
+    assert explorer._message.value == ""
+
+
+def test_an_error_in_a_callback_is_shown_and_not_swallowed() -> None:
+    explorer = build(Experiment())
+
+    def broken(**values: Any) -> Run:
+        raise ZeroDivisionError("no plan")
+
+    explorer._plan = broken
+    with pytest.raises(ZeroDivisionError):
+        slider(explorer).value = 5
+    assert "no plan" in explorer._message.value
+
+
+@pytest.mark.parametrize("impossible", [0, -4, 11, 10_000])
+def test_the_field_refuses_a_number_out_of_range_with_a_sentence(impossible: int) -> None:
+    explorer = build(Experiment())
+    field(explorer).value = impossible
+    assert f"Size must be a whole number from 1 to 10; you gave {impossible}" in explorer._message.value
+    assert field(explorer).value == slider(explorer).value == 2
+    with pytest.raises(ValueError, match="whole number from 1 to 10"):
+        explorer.set(size=impossible)
+
+
+def test_an_impossible_combination_is_refused_with_a_sentence() -> None:
+    explorer = build(Experiment())
+    explorer.start()
+    explorer.wait(PATIENCE)
+    slider(explorer).value = 7
+    explorer.wait(PATIENCE)
+    assert "7 cannot be odd here" in explorer._message.value
+    assert explorer.data["value"].iloc[-1] == 8
+    explorer.set(kind="even")
+    explorer.wait(PATIENCE)
+    assert explorer._message.value == ""
+    assert explorer.data["value"].iloc[-1] == 28
+
+
+@pytest.mark.parametrize("wrong", [{"colour": 3}, {"kind": "prime"}, {"size": "4"}, {"size": 2.5}, {"size": True}])
+def test_set_refuses_what_no_control_can_show(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="there is no control|must be one of|whole number"):
+        build(Experiment()).set(**wrong)
+
+
+def test_static_runs_to_the_end_and_needs_no_widgets() -> None:
+    explorer = build(Experiment())
+    twin = explorer.static()
+    assert twin.sentence == "5 rows, the last is 8"
+    assert list(twin.table["value"]) == [8]
+    page = twin._repr_html_()
+    assert page.count("<img alt=") == 1 and "<table" in page and twin.sentence in page
+    assert "rows, the last is 8" in repr(twin)
+
+
+def test_static_of_a_stopped_run_runs_again() -> None:
+    experiment = Experiment(pause=0.02)
+    explorer = build(experiment, length=20)
+    explorer.start()
+    explorer.stop()
+    explorer.wait(PATIENCE)
+    assert explorer.static().sentence.startswith("20 rows")
+    assert experiment.started == [2, 2]
+
+
+def test_wait_says_how_long_it_waited() -> None:
+    explorer = build(Experiment(pause=0.05), length=50)
+    explorer.start()
+    with pytest.raises(TimeoutError, match=r"after 0\.1 seconds"):
+        explorer.wait(0.1)
+    explorer.stop()
+    explorer.wait(PATIENCE)
+
+
+def test_no_thread_is_left_when_nothing_runs() -> None:
+    explorer = build(Experiment())
+    explorer.start()
+    explorer.wait(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while any(thread.name == "explorer" for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(thread.name == "explorer" for thread in threading.enumerate())
