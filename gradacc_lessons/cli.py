@@ -128,9 +128,8 @@ def diagnose(target: str, scope: str, language: str) -> None:
 
 @main.command()
 @click.option("--repository", required=True, metavar="OWNER/NAME", help="Where the course stands on GitHub.")
-@click.option("--branch", default="main", show_default=True, help="The branch that Colab and Binder read.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
-def publish(repository: str, branch: str, dry_run: bool) -> None:
+def publish(repository: str, dry_run: bool) -> None:
     """Write the address of your copy of the course into its notebooks, README and pyproject.toml.
 
     Run it in the repository, then commit what changed. Running it again changes nothing more.
@@ -140,7 +139,7 @@ def publish(repository: str, branch: str, dry_run: bool) -> None:
     from gradacc_lessons.authoring.publish import publish as write_address
 
     with _one_sentence():
-        changed = write_address(repository, branch=branch, dry_run=dry_run)
+        changed = write_address(repository, dry_run=dry_run)
     for path in changed:
         click.echo(f"{'would change' if dry_run else 'changed'}  {path}")
     if not changed:

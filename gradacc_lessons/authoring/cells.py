@@ -6,6 +6,8 @@ A notebook finds them by their cell ids, so that cleaning and publishing can rew
 import re
 from urllib.parse import quote
 
+from gradacc_lessons import __version__
+
 BADGE_ID = "badge"
 SETUP_ID = "setup"
 
@@ -51,16 +53,16 @@ def checked_repository(repository: str) -> str:
     return repository
 
 
-def badge_cell(notebook: str, repository: str | None, branch: str = "main") -> str:
+def badge_cell(notebook: str, repository: str | None) -> str:
     """The Markdown of the badge cell of the file `notebook`; without a repository, a sentence instead of links."""
     if repository is None:
         return _UNPUBLISHED_BADGE
     file = f"notebooks/{notebook}"
     return (
         "[![Open this lesson in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-        f"(https://colab.research.google.com/github/{repository}/blob/{quote(branch)}/{quote(file)})\n"
+        f"(https://colab.research.google.com/github/{repository}/blob/main/{quote(file)})\n"
         "[![Open this lesson in Binder](https://mybinder.org/badge_logo.svg)]"
-        f"(https://mybinder.org/v2/gh/{repository}/{quote(branch, safe='')}?labpath={quote(file, safe='')})"
+        f"(https://mybinder.org/v2/gh/{repository}/main?labpath={quote(file, safe='')})"
     )
 
 
@@ -68,3 +70,12 @@ def setup_cell(version: str, repository: str | None) -> str:
     """The Python of the set-up cell of a notebook that belongs to the course's `version`."""
     install = _UNPUBLISHED_INSTALL if repository is None else _PUBLISHED_INSTALL
     return _HEAD + install.format(repository=repository) + _TAIL.format(version=version)
+
+
+def template() -> str:
+    """Both cells, as an author pastes them into a new notebook, with the ids and metadata they need."""
+    slides = '{"slideshow": {"slide_type": "skip"}}'
+    return (
+        f"# Markdown cell, id {BADGE_ID!r}, metadata {slides}:\n\n{badge_cell('NN_lesson.ipynb', None)}\n\n"
+        f"# Code cell, id {SETUP_ID!r}, metadata {slides}:\n\n{setup_cell(__version__, None)}"
+    )

@@ -22,7 +22,9 @@ def main(folder: Path) -> int:
     python = folder / "bin" / "python"
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     install = ["install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-deps"]
     code = subprocess.run(

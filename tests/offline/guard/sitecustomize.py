@@ -3,6 +3,7 @@
 An audit hook sees all of them, asyncio's included, and cannot be taken out again.
 """
 
+import importlib.machinery
 import importlib.util
 import ipaddress
 import os
@@ -55,5 +56,5 @@ def _run_the_shadowed_one():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-_run_the_shadowed_one()
 sys.addaudithook(_refuse)
+_run_the_shadowed_one()

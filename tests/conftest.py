@@ -1,0 +1,8 @@
+"""What all tests share: nothing of the developer's own is read or written."""
+
+import os
+import tempfile
+
+# `make test` has set these already; a plain `pytest` gets a progress file of its own here.
+if "OFFLINE_BY" not in os.environ:
+    os.environ["GRADACC_HOME"] = tempfile.mkdtemp(prefix="gradacc-tests-")
