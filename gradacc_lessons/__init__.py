@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradacc_lessons.accumulate import accumulate as accumulate
+    from gradacc_lessons.accumulation import accumulate as accumulate
     from gradacc_lessons.detective.diagnose import Diagnosis as Diagnosis
     from gradacc_lessons.detective.diagnose import diagnose as diagnose
     from gradacc_lessons.quiz.quiz import Quiz as Quiz
@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 _HOME_OF = {
     "Recipe": "gradacc_lessons.recipe",
-    "accumulate": "gradacc_lessons.accumulate",
+    "accumulate": "gradacc_lessons.accumulation",
     "diagnose": "gradacc_lessons.detective.diagnose",
     "Diagnosis": "gradacc_lessons.detective.diagnose",
     "Quiz": "gradacc_lessons.quiz.quiz",

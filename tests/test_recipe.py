@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradacc_lessons import Recipe
-from gradacc_lessons.accumulate import windows
+from gradacc_lessons.accumulation import windows
 
 
 @given(st.integers(1, 300), st.integers(1, 20), st.integers(1, 20))

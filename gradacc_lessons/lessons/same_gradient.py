@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from gradacc_lessons.accumulate import split
+from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits

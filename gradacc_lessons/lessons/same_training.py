@@ -18,6 +18,8 @@ UPDATES = 100
 LEARNING_RATE = 0.3
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
+BOUNDS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1)
+"""Relative differences are told as the first of these that they stay below."""
 STYLES = ((BLUE, "-", 4.0), (ORANGE, "--", 1.8), (GREEN, ":", 1.8))
 """Colour, line and width of the first, second and third curve: the first is wide, so that others show on it."""
 
@@ -76,7 +78,7 @@ class TrainingFigure(LiveFigure):
             if cut != cuts[0]:  # the first run's distance from itself says nothing
                 below.set_data(rows["update"], rows["relative_difference"].clip(lower=SMALLEST_DRAWN))
         last = data.groupby("cut", sort=False).tail(1)
-        losses = ", ".join(f"{row.cut}: {row.loss:.4f}" for row in last.itertuples())
+        losses = ", ".join(f"{row.cut}: {row.loss:.3f}" for row in last.itertuples())
         widest = float(last["relative_difference"].max())
         return (
             f"After {data['update'].max()} updates the training losses are {losses}; "
@@ -126,7 +128,7 @@ def _task(model: DigitsModel, precision: Precision) -> Task:
 
 def training_table(data: pd.DataFrame) -> pd.DataFrame:
     """The end of each run."""
-    last = data.groupby("cut", sort=False).tail(1)
+    last = data.groupby("cut", sort=False).tail(1).reset_index(drop=True)
     return pd.DataFrame(
         {
             "b x N": last["cut"],
@@ -138,7 +140,7 @@ def training_table(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _relative(difference: float) -> str:
-    """A relative difference as a bound, a power of ten: its digits depend on the machine."""
+    """A relative difference as a bound: its digits depend on the machine."""
     if difference == 0:
         return "0"
-    return next((f"less than 1e{power}" for power in range(-15, 0) if difference < 10.0**power), "more than 0.1")
+    return next((f"less than {bound:g}" for bound in BOUNDS if difference < bound), "more than 0.1")

@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from gradacc_lessons.accumulate import Batch, accumulate, split, windows
+from gradacc_lessons.accumulation import Batch, accumulate, split, windows
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradacc_lessons.accumulate import Batch
+from gradacc_lessons.accumulation import Batch
 from gradacc_lessons.device import seeded
 from gradacc_lessons.tasks.task import Task
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from gradacc_lessons.accumulate import Batch
+from gradacc_lessons.accumulation import Batch
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradacc_lessons.accumulate import accumulate, split
+from gradacc_lessons.accumulation import accumulate, split
 from gradacc_lessons.lessons.memory_limit import MemoryLimit
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.tasks import digits

@@ -40,7 +40,9 @@ def test_float32_drifts_far_more_than_float64() -> None:
 @pytest.mark.parametrize(("b", "n"), [(5, 7), (50, 3), (64, 24)])
 def test_two_cuts_see_the_same_examples_in_each_update(b: int, n: int) -> None:
     task = digits()
-    for cut, whole in islice(zip(training_windows(task, Recipe(b, n)), training_windows(task, Recipe(b * n, 1))), 60):
+    for cut, whole in islice(
+        zip(training_windows(task, Recipe(b, n)), training_windows(task, Recipe(b * n, 1)), strict=False), 60
+    ):
         assert torch.equal(torch.cat([labels for _, labels in cut]), torch.cat([labels for _, labels in whole]))
 
 

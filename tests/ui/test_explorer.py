@@ -193,7 +193,7 @@ def test_an_impossible_combination_is_refused_with_a_sentence() -> None:
 
 @pytest.mark.parametrize("wrong", [{"colour": 3}, {"kind": "prime"}, {"size": "4"}, {"size": 2.5}, {"size": True}])
 def test_set_refuses_what_no_control_can_show(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="there is no control|must be one of|whole number"):
+    with pytest.raises(ValueError, match=r"there is no control|must be one of|whole number"):
         build(Experiment()).set(**wrong)
 
 

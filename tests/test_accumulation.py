@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradacc_lessons.accumulate import Batch, accumulate, split, windows
+from gradacc_lessons.accumulation import Batch, accumulate, split, windows
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.tasks import Task, digits
 
