@@ -1,0 +1,62 @@
+"""JupyterLab on a copy of the lessons, and a real browser in front of it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser.lab import Lab
+from browser.server import Server
+from playwright.sync_api import Browser, sync_playwright
+
+from gradacc_lessons.course import course_folder
+
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of an installed Chromium or Chrome."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    mac = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+    if mac.exists():
+        return str(mac)
+    pytest.skip("no Chromium or Chrome is installed; on Debian and Ubuntu: sudo apt-get install chromium")
+
+
+@pytest.fixture(scope="session")
+def server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One JupyterLab for all browser tests, on a copy of the lessons."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    root = folder / "notebooks"
+    shutil.copytree(course_folder("notebooks"), root)
+    server = Server(root, folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium, per file of tests: while Playwright runs, nothing else in this process can use asyncio."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Browser, server: Server) -> Iterator[Lab]:
+    """One page for a file of tests, which go through a lesson from top to bottom as a learner does."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1600})
+    yield Lab(page, server)
+    page.close()
