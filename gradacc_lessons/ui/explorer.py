@@ -218,7 +218,7 @@ class Explorer:
                 self._fail(error)
 
     def _consume(self, run: Run) -> None:
-        began, next_picture = time.monotonic(), 0.0
+        began, next_picture, shown = time.monotonic(), 0.0, 0
         self._announce("Running.")
         for row in run.rows():
             with self._lock:
@@ -227,12 +227,14 @@ class Explorer:
                 self._rows.append(row)
             if time.monotonic() >= next_picture:
                 self._paint(run)
+                shown = len(self._rows)
                 next_picture = time.monotonic() + SECONDS_BETWEEN_PICTURES
         with self._lock:
             if self._wanted is not None:
                 return
             self._complete = not self._stop.is_set()
-        self._paint(run)
+        if shown < len(self._rows):
+            self._paint(run)
         seconds = time.monotonic() - began
         done = f"{_counted(len(self._rows), run.unit)} in {seconds:.1f} s."
         self._announce(f"Done: {done}" if self._complete else f"Stopped after {done}")

@@ -99,14 +99,9 @@ class LiveFigure(ABC):
         for artist in self._moving:
             self.figure.draw_artist(artist)
         file = io.BytesIO()
-        Image.fromarray(_without_alpha(canvas)).save(file, "PNG", compress_level=1)
+        picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
+        picture.convert("RGB").save(file, "PNG", compress_level=1)  # the ground is opaque, so alpha says nothing
         return file.getvalue()
-
-
-def _without_alpha(canvas: Any) -> Any:
-    import numpy as np
-
-    return np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
 
 
 def step_up(value: float) -> float:
