@@ -10,7 +10,9 @@ import click
 from gradacc_lessons import __version__
 
 LANGUAGE = click.option(
-    "--language", type=click.Choice(["en", "nl"]), default="en", show_default=True, help="The language of the answer."
+    "--language",
+    type=click.Choice(["en", "nl"]),
+    help="The language of the answer; without it, the one you chose in the lessons.",
 )
 
 
@@ -38,8 +40,7 @@ def lab(folder: Path | None, options: tuple[str, ...]) -> None:
     with _one_sentence():
         place, sentence = lessons_folder(folder)
         click.echo(sentence)
-        code = open_lab(place, options, click.echo)
-    sys.exit(code)
+        open_lab(place, options)
 
 
 @main.command()

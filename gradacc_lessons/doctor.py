@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OLDEST_PYTHON = (3, 11)
+ROOM_FOR_PROGRESS_BYTES = 10_000_000
+"""Far more than the answers of the whole course take."""
 _REINSTALL = "run `make install` again in the course's folder"
 # Colab shows notebooks with a program of its own.
 _NOT_NEEDED_ON_COLAB = {"jupyterlab"}
@@ -258,6 +261,8 @@ def _progress() -> str:
 
     file: Path = progress_file()
     folder = next(parent for parent in file.parents if parent.exists())
-    if not os.access(file if file.exists() else folder, os.W_OK):
+    if not (folder.is_dir() and os.access(file if file.exists() else folder, os.W_OK)):
         raise RuntimeError(f"{file} cannot be written")
+    if shutil.disk_usage(folder).free < ROOM_FOR_PROGRESS_BYTES:
+        raise RuntimeError(f"there is no room left on the disk of {folder}")
     return str(file)

@@ -2,18 +2,13 @@
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradacc_lessons.course import course_folder
 
 FIRST_LESSON = "00_start_here.ipynb"
-_START_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -57,33 +52,15 @@ def copy_lessons(course: Path, folder: Path) -> Copied:
     return Copied(tuple(new), tuple(kept))
 
 
-def open_lab(folder: Path, options: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
-    """Run JupyterLab on `folder` until it is stopped, `say` its URL once it answers, return its exit code.
+def open_lab(folder: Path, options: Sequence[str] = ()) -> None:
+    """Be JupyterLab on `folder` until it is stopped. It prints its URL itself; `options` are its own.
 
-    `options` go to `jupyter lab` as they are.
+    What it tells administrators is left out, so that the URL is what a learner sees.
     """
+    from jupyterlab.labapp import LabApp
+
     first = folder / FIRST_LESSON
-    command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else folder), "--log-level=WARN"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # in containers root is the only user there is
-    process = subprocess.Popen([*command, *options])
-    signal.signal(signal.SIGTERM, lambda number, _frame: process.send_signal(number))
-    url = _url_of(process)
-    if url is not None:
-        say(f"JupyterLab runs at {url}\nStop it with Ctrl-C in this window.")
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # JupyterLab hears the Ctrl-C too, and asks whether to stop
-    return process.wait()
-
-
-def _url_of(process: "subprocess.Popen[bytes]") -> str | None:
-    """The address with its token, once the server has written it down; None if it ended or stays silent."""
-    from jupyter_server.serverapp import list_running_servers
-
-    deadline = time.monotonic() + _START_LIMIT_S
-    while process.poll() is None and time.monotonic() < deadline:
-        for server in list_running_servers():
-            if server["pid"] == process.pid:
-                token = f"?token={server['token']}" if server["token"] else ""
-                return f"{server['url']}lab{token}"
-        time.sleep(0.2)
-    return None
+    quiet = ["--LabApp.log_level=ERROR", "--ServerApp.log_level=ERROR"]
+    # In containers root is the only user there is.
+    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    LabApp.launch_instance([str(first if first.exists() else folder), *quiet, *root, *options])
