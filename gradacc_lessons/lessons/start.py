@@ -1,0 +1,189 @@
+"""Lesson 00, the first slider: one pass over the digits, counting micro-batches and updates as they happen."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import PolyCollection
+from matplotlib.ticker import MaxNLocator
+
+from gradacc_lessons.device import best_device
+from gradacc_lessons.lessons.training import make_optimizer, training_windows
+from gradacc_lessons.recipe import Recipe
+from gradacc_lessons.tasks import Task, digits
+from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
+from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run
+from gradacc_lessons.ui.palette import BLACK, BLUE, GREEN, GUESS
+
+LEARNING_RATE = 0.01
+"""For Adam: with it both one digit and 64 per update visibly learn within one pass."""
+ASKED = (8, 4)
+"""The b and N that the learner's prediction is about, and where the sliders start."""
+HIGHEST_LOSS = 3.0
+"""Top of the loss axis in nats; a model that guesses among ten digits is at ln 10 = 2.3."""
+BLOCK = 0.8
+"""Width and height of a block, as a share of its place."""
+MARK_HEIGHT, HEADROOM = 0.07, 1.3
+"""Where the mark of an update stands above its column, and where the axis ends, in units of N."""
+
+
+def count_epoch(task: Task, recipe: Recipe, predicted_updates: float | None = None) -> Iterator[dict[str, Any]]:
+    """Train for one pass over the data and count what is done.
+
+    One row per micro-batch: `micro_batch` (forwards, and backwards, so far), `update` (updates so far), `window`
+    (the number of the window that it belongs to) and its `position` in that window, both from 1, `examples` (seen
+    so far), `loss` (mean over this micro-batch, in nats), `of` and `of_updates` (how many micro-batches and updates
+    the recipe plans), `micro_batch_size`, `accumulation_steps` and `predicted_updates`.
+    """
+    model = task.build_model(recipe.seed)
+    optimizer = make_optimizer(model, recipe)
+    micro_batches = updates = examples = 0
+    for window in training_windows(task, recipe):
+        items = sum(task.count(batch) for batch in window)
+        for position, batch in enumerate(window, start=1):
+            loss_sum = task.loss_sum(model, batch)
+            (loss_sum / items).backward()
+            micro_batches += 1
+            examples += task.count(batch)
+            if position == len(window):
+                optimizer.step()
+                optimizer.zero_grad()
+                updates += 1
+            yield {
+                "micro_batch": micro_batches,
+                "update": updates,
+                "window": updates + (position < len(window)),
+                "position": position,
+                "examples": examples,
+                "loss": float(loss_sum.detach()) / task.count(batch),
+                "of": recipe.micro_batches_per_epoch(task.examples),
+                "of_updates": recipe.updates_per_epoch(task.examples),
+                "micro_batch_size": recipe.micro_batch_size,
+                "accumulation_steps": recipe.accumulation_steps,
+                "predicted_updates": predicted_updates,
+            }
+        if examples == task.examples:
+            return
+
+
+class EpochFigure(LiveFigure):
+    """Above: a block for each micro-batch, piled up in windows, with a mark for each update. Below: the loss."""
+
+    description = (
+        "Above: a block for each micro-batch, piled up in one column per window, and a triangle on top of a column "
+        "for the update that it makes. Below: the mean training loss of each window, on the same horizontal axis."
+    )
+
+    def draw(self, data: pd.DataFrame) -> str:
+        """Build both panels."""
+        blocks, loss = self._axes = self.new_axes(2, 1, sharex=True, height_ratios=(3, 2))
+        blocks.grid(False)
+        blocks.set_ylabel("micro-batches\nin the window")
+        loss.set(ylim=(0, HIGHEST_LOSS))
+        loss.set_ylabel("training loss\n(nats)")
+        loss.set_xlabel("windows (each makes one update)")
+        for axis in (blocks.xaxis, blocks.yaxis):
+            axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        # Snapped to whole pixels, 1,536 narrow blocks would look like twenty wide ones.
+        self._blocks = PolyCollection([], facecolor=BLUE, snap=False, label="micro-batch: forward and backward")
+        blocks.add_collection(self._blocks, autolim=False)
+        (self._marks,) = blocks.plot([], [], "^", color=GREEN, markersize=6, markeredgewidth=0, label="update")
+        (self._guess,) = blocks.plot([], [], "--", color=GUESS, linewidth=1.8)
+        self._guess_label = blocks.text(0, 0, "", color=BLACK, fontsize=9, va="top")
+        (self._loss,) = loss.plot([], [], "o", color=BLUE, markersize=3.5, markeredgewidth=0)
+        blocks.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
+        self.moves(self._blocks, self._marks, self._loss, self._guess, self._guess_label)
+        return self.update(data)
+
+    def update(self, data: pd.DataFrame) -> str:
+        """Pile up the blocks as far as the run has come."""
+        last = _last(data)
+        self._fit_axes(last)
+        self._blocks.set_verts(_blocks(data))
+        tops = data.groupby("window")["position"].max().iloc[: last["update"]]
+        self._marks.set_data(tops.index, tops + MARK_HEIGHT * last["accumulation_steps"])
+        losses = data.groupby("window")["loss"].mean()
+        self._loss.set_data(losses.index, losses.clip(upper=HIGHEST_LOSS))
+        return _sentence(data)
+
+    def _fit_axes(self, last: dict[str, Any]) -> None:
+        """Room for all windows of the run, and for the learner's guess unless it is far out."""
+        blocks, loss = self._axes
+        guess, windows, top = last["predicted_updates"], last["of_updates"], HEADROOM * last["accumulation_steps"]
+        known = guess is not None and guess == guess
+        inside = known and guess <= last["of"]
+        right = 1.02 * max(windows, guess if inside else 0) + 0.6
+        for ax in (blocks, loss):
+            self.set_limits(ax, x=(0.0, right))
+        self.set_limits(blocks, y=(0.0, top))
+        at = guess if inside else right
+        self._guess.set_data([at, at] if inside else [], [0, top] if inside else [])
+        self._guess_label.set_text(f" your prediction: {guess:g} " if known else "")
+        self._guess_label.set(position=(at, top), ha="right" if at > right / 2 else "left")
+
+
+def _blocks(data: pd.DataFrame) -> Any:
+    """The corners of a rectangle per micro-batch, (micro-batches, 4, 2): in column `window`, at height `position`."""
+    lower_left = data[["window", "position"]].to_numpy(float) - [BLOCK / 2, (1 + BLOCK) / 2]
+    corners = BLOCK * np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
+    return lower_left[:, None, :] + corners[None]
+
+
+def _last(data: pd.DataFrame) -> dict[str, Any]:
+    """The last row, each value with the type of its column."""
+    return {str(name): data[name].iloc[-1] for name in data}
+
+
+def _sentence(data: pd.DataFrame) -> str:
+    last = _last(data)
+    done, n = last["micro_batch"], last["accumulation_steps"]
+    so_far = "" if done == last["of"] else f" of {last['of']:,}"
+    every = "each micro-batch" if n == 1 else f"every {n} micro-batches"
+    sentence = (
+        f"{_counted(done, 'micro-batch')}{so_far}, each with one forward and one backward, made "
+        f"{_counted(last['update'], 'update')}: one after {every} of {_counted(last['micro_batch_size'], 'digit')}."
+    )
+    if so_far:
+        return sentence
+    if last["position"] < n:
+        sentence += f" The last window is short, {_counted(last['position'], 'micro-batch')}, and makes an update too."
+    halves = data.groupby(data["examples"] > data["examples"].iloc[-1] / 2)["loss"].mean()
+    return f"{sentence} Mean training loss: {halves[False]:.2f} in the first half, {halves[True]:.2f} in the second."
+
+
+def _counted(number: int, unit: str) -> str:
+    plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+    return f"{number:,} {unit if number == 1 else plural}"
+
+
+def explore_epoch(prediction: Callable[[], float | None] = lambda: None) -> Explorer:
+    """Sliders for b and N; `prediction()` is how many updates the learner expects at the start values of both."""
+    task = digits("mlp", device=best_device())
+
+    def plan(micro_batch_size: int, accumulation_steps: int) -> Run:
+        recipe = Recipe(micro_batch_size, accumulation_steps, optimizer="adam", learning_rate=LEARNING_RATE)
+        recipe.check_fits(TRAIN_EXAMPLES)
+        guess = prediction() if (micro_batch_size, accumulation_steps) == ASKED else None
+        total = recipe.micro_batches_per_epoch(TRAIN_EXAMPLES)
+        return Run(lambda: count_epoch(task, recipe, guess), total, "micro-batch")
+
+    controls = [
+        NumberSlider("micro_batch_size", "Micro-batch size b", 1, 64, ASKED[0]),
+        NumberSlider("accumulation_steps", "Accumulation steps N", 1, 64, ASKED[1]),
+    ]
+    return Explorer(controls, plan, EpochFigure, epoch_table)
+
+
+def epoch_table(data: pd.DataFrame) -> pd.DataFrame:
+    """What was counted."""
+    last = _last(data)
+    counted = {
+        "b": last["micro_batch_size"],
+        "N": last["accumulation_steps"],
+        "digits seen": last["examples"],
+        "micro-batches": last["micro_batch"],
+        "updates": last["update"],
+        "micro-batches in the last window": last["position"],
+    }
+    return pd.DataFrame([counted])
