@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from gradacc_lessons import __version__
 from gradacc_lessons.cli import main
+from gradacc_lessons.course import course_folder
 
 CORRECT = """
 def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
@@ -129,11 +130,13 @@ def test_publish_refuses_what_is_no_repository_in_a_sentence():
 
 
 def test_a_dry_run_of_publish_names_files_and_writes_none():
-    before = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True).stdout
+    root = course_folder("notebooks").parent
+    files = [root / "pyproject.toml", root / "README.md", *course_folder("notebooks").iterdir()]
+    before = [file.read_bytes() for file in files if file.is_file()]
     result = run("publish", "--repository", "owner/name", "--dry-run")
     assert result.exit_code == 0
     assert "would change  pyproject.toml" in result.output
-    assert subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True).stdout == before
+    assert [file.read_bytes() for file in files if file.is_file()] == before
 
 
 def test_a_notebook_that_is_none_is_a_sentence(tmp_path):
