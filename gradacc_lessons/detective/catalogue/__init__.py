@@ -1,0 +1,1 @@
+"""The mistakes, one module per kind."""

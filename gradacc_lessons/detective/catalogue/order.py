@@ -1,0 +1,247 @@
+"""Mistakes in what happens when: zero_grad, backward and the update."""
+
+from gradacc_lessons.detective.catalogue.fault import Fault, listing
+from gradacc_lessons.text import Text
+
+ORDER = (
+    Fault(
+        "zero_grad_every_micro_batch",
+        Text("Gradients zeroed at every micro-batch", "De gradient bij elke micro-batch op nul gezet"),
+        Text(
+            "The gradients are set to zero before each micro-batch, so every backward wipes out the one "
+            "before it. The update only sees the last micro-batch of its window.",
+            "De gradient wordt voor elke micro-batch op nul gezet, dus wat er stond is weg zodra de volgende "
+            "begint. De update ziet alleen de laatste micro-batch van zijn venster.",
+        ),
+        (
+            Text(
+                "What is in .grad when the optimizer updates?",
+                "Wat staat er in .grad als de optimizer de update doet?",
+            ),
+            Text("How often may a window be wiped?", "Hoe vaak mag een venster worden gewist?"),
+            Text(
+                "Setting to zero belongs to the window, not to the micro-batch.",
+                "Op nul zetten hoort bij het venster, niet bij de micro-batch.",
+            ),
+        ),
+        "07_once_per_window",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    for batch in window:
+                        optimizer.zero_grad()
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "backward_once_per_window",
+        Text("Backward only at the end of the window", "Alleen backward aan het eind van het venster"),
+        Text(
+            "Every micro-batch gets a forward, and only the last one of a window goes backward. The others "
+            "never reach .grad: their work is thrown away.",
+            "Elke micro-batch krijgt een forward, en alleen de laatste van een venster gaat backward. De "
+            "andere komen nooit in .grad: dat werk wordt weggegooid.",
+        ),
+        (
+            Text("Count the forwards and the backwards.", "Tel de forwards en de backwards."),
+            Text(
+                "Accumulating means adding gradients. What adds them?",
+                "Accumuleren is gradiënten optellen. Wat telt ze op?",
+            ),
+            Text(
+                "Only the update waits for the end of the window.",
+                "Alleen de update wacht op het eind van het venster.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                    loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "never_zero_grad",
+        Text("Gradients never zeroed", "De gradient nooit op nul gezet"),
+        Text(
+            "Nothing sets the gradients to zero between windows. Each update repeats all the windows before "
+            "it, so the gradient grows throughout training.",
+            "Niets zet de gradient tussen twee vensters op nul. Elke update herhaalt alle vensters ervoor, "
+            "dus de gradient groeit de hele training door.",
+        ),
+        (
+            Text(
+                "What is in .grad when the second window begins?",
+                "Wat staat er in .grad als het tweede venster begint?",
+            ),
+            Text(
+                "The optimizer uses gradients; it does not use them up.",
+                "De optimizer gebruikt de gradient; daarmee is hij niet verdwenen.",
+            ),
+            Text("One call per window is missing.", "Er ontbreekt één aanroep per venster."),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "zero_grad_before_step",
+        Text("Zeroed just before the update", "Op nul gezet vlak voor de update"),
+        Text(
+            "The gradients are set to zero between the last backward and optimizer.step(). The optimizer "
+            "finds nothing to apply, and the model stays as it was.",
+            "De gradient wordt op nul gezet tussen de laatste backward en optimizer.step(). De optimizer "
+            "heeft niets om toe te passen, en het model blijft zoals het was.",
+        ),
+        (
+            Text("Does the loss go down at all?", "Daalt de loss eigenlijk wel?"),
+            Text(
+                "Read the lines from backward to optimizer.step() in order.",
+                "Lees de regels van backward tot optimizer.step() op volgorde.",
+            ),
+            Text(
+                "Two neighbouring lines stand in the wrong order.",
+                "Twee regels naast elkaar staan in de verkeerde volgorde.",
+            ),
+        ),
+        "07_once_per_window",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.zero_grad()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "step_every_micro_batch",
+        Text("An update at every micro-batch", "Een update bij elke micro-batch"),
+        Text(
+            "The optimizer updates after each backward instead of once per window. The gradient is still "
+            "growing then: the first micro-batch of a window is applied again with each of the following "
+            "ones.",
+            "De optimizer doet na elke backward een update, in plaats van één keer per venster. De gradient "
+            "groeit dan nog: de eerste micro-batch van een venster wordt bij elke volgende opnieuw "
+            "toegepast.",
+        ),
+        (
+            Text(
+                "Count the updates in one epoch. How many should there be?",
+                "Tel de updates in één epoch. Hoeveel zouden het er moeten zijn?",
+            ),
+            Text(
+                "Which lines belong to every micro-batch, and which to the window?",
+                "Welke regels horen bij elke micro-batch, en welke bij het venster?",
+            ),
+            Text(
+                "Look at the indentation of optimizer.step().",
+                "Kijk hoe ver optimizer.step() is ingesprongen.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                        optimizer.step()
+        """),
+    ),
+    Fault(
+        "no_accumulation",
+        Text("No accumulation at all", "Helemaal geen accumulatie"),
+        Text(
+            "This is the ordinary loop: zero, backward and update for each micro-batch. The number of "
+            "accumulation steps is never used, so the effective batch is a single micro-batch.",
+            "Dit is de gewone lus: op nul zetten, backward en update voor elke micro-batch. Het aantal "
+            "accumulatiestappen wordt nergens gebruikt, dus de effectieve batch is één micro-batch.",
+        ),
+        (
+            Text("Where is accumulation_steps used?", "Waar wordt accumulation_steps gebruikt?"),
+            Text(
+                "Several micro-batches must meet in .grad before an update.",
+                "Er moeten meerdere micro-batches in .grad samenkomen voordat er een update is.",
+            ),
+            Text(
+                "Zeroing and updating become rarer; backward stays where it is. Then think about the scale.",
+                "Op nul zetten en updaten gebeuren minder vaak; backward blijft staan. Denk daarna aan de schaal.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for batch in micro_batches:
+                    optimizer.zero_grad()
+                    loss = loss_fn(model, batch)
+                    loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "step_before_backward",
+        Text("The update comes before the last backward", "De update komt voor de laatste backward"),
+        Text(
+            "At the end of a window the optimizer updates first, and only then the last micro-batch goes "
+            "backward. That one is missing from its own window and lands in the next.",
+            "Aan het eind van een venster doet de optimizer eerst de update, en pas daarna gaat de laatste "
+            "micro-batch backward. Die ontbreekt in zijn eigen venster en komt in het volgende terecht.",
+        ),
+        (
+            Text(
+                "How many backwards come before the first update?",
+                "Hoeveel backwards gaan er aan de eerste update vooraf?",
+            ),
+            Text(
+                "Follow the last micro-batch of a window through the loop body.",
+                "Volg de laatste micro-batch van een venster door de lus.",
+            ),
+            Text(
+                "The question whether the window is full comes too early.",
+                "De vraag of het venster vol is komt te vroeg.",
+            ),
+        ),
+        "07_once_per_window",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for i, batch in enumerate(micro_batches):
+                    if (i + 1) % accumulation_steps == 0:
+                        optimizer.step()
+                        optimizer.zero_grad()
+                    loss = loss_fn(model, batch) / accumulation_steps
+                    loss.backward()
+        """),
+    ),
+)

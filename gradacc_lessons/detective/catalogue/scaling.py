@@ -1,0 +1,334 @@
+"""Mistakes in the weight that a micro-batch's loss gets."""
+
+from gradacc_lessons.detective.catalogue.fault import Fault, listing
+from gradacc_lessons.text import Text
+
+SCALING = (
+    Fault(
+        "missing_scale",
+        Text("The missing 1/N", "De ontbrekende 1/N"),
+        Text(
+            "Each loss is a mean over its own micro-batch, and nothing divides their sum. The gradient of a "
+            "window is as many times too long as the window has micro-batches. Look at the line just before "
+            "the backward.",
+            "Elke loss is een gemiddelde over zijn eigen micro-batch, en niets deelt de som ervan. De "
+            "gradient van een venster is zoveel keer te lang als het venster micro-batches heeft. Kijk naar "
+            "de regel net voor de backward.",
+        ),
+        (
+            Text(
+                "What does .grad hold after the second backward of a window?",
+                "Wat staat er in .grad na de tweede backward van een venster?",
+            ),
+            Text(
+                "Backward adds. Two means added up are not a mean.",
+                "Backward telt op. Twee gemiddelden bij elkaar opgeteld zijn geen gemiddelde.",
+            ),
+            Text(
+                "Every loss needs its share of the window before it goes backward.",
+                "Elke loss moet eerst zijn aandeel in het venster krijgen, daarna pas de backward.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for i, batch in enumerate(micro_batches):
+                    loss = loss_fn(model, batch)
+                    loss.backward()
+                    last = i + 1 == len(micro_batches)
+                    if (i + 1) % accumulation_steps == 0 or last:
+                        optimizer.step()
+                        optimizer.zero_grad()
+        """),
+    ),
+    Fault(
+        "double_scale",
+        Text("Divided twice", "Twee keer gedeeld"),
+        Text(
+            "The window's gradient is divided by the number of micro-batches twice, so it is that many times "
+            "too short. One place scales the loss, another scales the result again.",
+            "De gradient van het venster wordt twee keer door het aantal micro-batches gedeeld, en is dus "
+            "zoveel keer te kort. Op één plek wordt de loss geschaald, op een andere het resultaat nog een "
+            "keer.",
+        ),
+        (
+            Text(
+                "Who owns the division in this loop?",
+                "Wie is er in deze lus verantwoordelijk voor het delen?",
+            ),
+            Text(
+                "Follow one loss from loss_fn to the update and count the divisions.",
+                "Volg één loss van loss_fn tot de update en tel de delingen.",
+            ),
+            Text("Keep one of the two divisions.", "Houd één van de twee delingen over."),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    for parameter in model.parameters():
+                        parameter.grad /= len(window)
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """),
+    ),
+    Fault(
+        "running_scale",
+        Text("Divided by the running count", "Gedeeld door de stand van de teller"),
+        Text(
+            "Each loss is divided by the number of micro-batches seen so far in the window. The first one "
+            "counts in full, the second for a half, the third for a third: the early ones weigh too much.",
+            "Elke loss wordt gedeeld door het aantal micro-batches dat tot dan toe in het venster is gezien. "
+            "De eerste telt helemaal mee, de tweede half, de derde voor een derde: de vroege wegen te zwaar.",
+        ),
+        (
+            Text("Do all micro-batches weigh the same?", "Wegen alle micro-batches even zwaar?"),
+            Text(
+                "Write down the divisor for each micro-batch of one window.",
+                "Schrijf de deler op voor elke micro-batch van één venster.",
+            ),
+            Text(
+                "A divisor that changes inside the window cannot give a mean over it.",
+                "Een deler die binnen het venster verandert, geeft geen gemiddelde over het venster.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for i, batch in enumerate(micro_batches):
+                    seen = i % accumulation_steps + 1
+                    loss = loss_fn(model, batch) / seen
+                    loss.backward()
+                    if seen == accumulation_steps or i + 1 == len(micro_batches):
+                        optimizer.step()
+                        optimizer.zero_grad()
+        """),
+    ),
+    Fault(
+        "divided_by_micro_batch_size",
+        Text("Divided by the size of the micro-batch", "Gedeeld door de grootte van de micro-batch"),
+        Text(
+            "Each loss is divided by the number of examples in its micro-batch. The loss is a mean over "
+            "those examples already; what is still missing is the number of micro-batches in the window.",
+            "Elke loss wordt gedeeld door het aantal voorbeelden in zijn micro-batch. De loss is al een "
+            "gemiddelde over die voorbeelden; wat nog ontbreekt is het aantal micro-batches in het venster.",
+        ),
+        (
+            Text("What has loss_fn already divided by?", "Waar heeft loss_fn zelf al door gedeeld?"),
+            Text(
+                "Double the micro-batch size in your head: does your gradient halve?",
+                "Verdubbel in gedachten de grootte van de micro-batch: halveert je gradient dan?",
+            ),
+            Text(
+                "The divisor counts backwards per update, not examples per backward.",
+                "De deler telt backwards per update, niet voorbeelden per backward.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for i, batch in enumerate(micro_batches):
+                    loss = loss_fn(model, batch) / len(batch[0])
+                    loss.backward()
+                    last = i + 1 == len(micro_batches)
+                    if (i + 1) % accumulation_steps == 0 or last:
+                        optimizer.step()
+                        optimizer.zero_grad()
+        """),
+    ),
+    Fault(
+        "divided_by_epoch_length",
+        Text("Divided by the length of the epoch", "Gedeeld door de lengte van de epoch"),
+        Text(
+            "Each loss is divided by the number of micro-batches in the whole epoch. One update only sees "
+            "those of its own window, so its gradient is too short, and shorter the more data you have.",
+            "Elke loss wordt gedeeld door het aantal micro-batches van de hele epoch. Eén update ziet alleen "
+            "die van zijn eigen venster, dus de gradient is te kort, en korter naarmate je meer data hebt.",
+        ),
+        (
+            Text(
+                "How many backwards lie between two updates?",
+                "Hoeveel backwards liggen er tussen twee updates?",
+            ),
+            Text(
+                "Would your gradient change if the epoch were twice as long?",
+                "Zou je gradient veranderen als de epoch twee keer zo lang was?",
+            ),
+            Text(
+                "Take the mean over a window, not over an epoch.",
+                "Neem het gemiddelde over een venster, niet over een epoch.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for i, batch in enumerate(micro_batches):
+                    loss = loss_fn(model, batch) / len(micro_batches)
+                    loss.backward()
+                    last = i + 1 == len(micro_batches)
+                    if (i + 1) % accumulation_steps == 0 or last:
+                        optimizer.step()
+                        optimizer.zero_grad()
+        """),
+    ),
+    Fault(
+        "grad_divided_every_micro_batch",
+        Text("The buffer divided after every backward", "De buffer na elke backward gedeeld"),
+        Text(
+            "After each backward everything in .grad is divided, and .grad still holds the earlier "
+            "micro-batches. Those are divided again and again: the first micro-batch of a window hardly "
+            "counts.",
+            "Na elke backward wordt alles in .grad gedeeld, en daarin staan ook de eerdere micro-batches "
+            "nog. Die worden steeds opnieuw gedeeld: de eerste micro-batch van een venster telt bijna niet "
+            "mee.",
+        ),
+        (
+            Text(
+                "What else is in .grad when you divide it?",
+                "Wat staat er nog meer in .grad op het moment dat je deelt?",
+            ),
+            Text(
+                "Count how often the first micro-batch of a window is divided.",
+                "Tel hoe vaak de eerste micro-batch van een venster wordt gedeeld.",
+            ),
+            Text(
+                "Scale each loss, or the finished sum once. Not the buffer in between.",
+                "Schaal elke loss, of één keer de complete som. Niet de buffer ertussenin.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss_fn(model, batch).backward()
+                        for parameter in model.parameters():
+                            parameter.grad /= len(window)
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "running_total_backward",
+        Text("Backward on the running total", "Backward op het lopende totaal"),
+        Text(
+            "The losses are added up, and the total so far goes backward each time. The first micro-batch "
+            "is in every one of these totals and counts as often as the window is long; its graph stays "
+            "alive as well.",
+            "De losses worden opgeteld, en telkens gaat het totaal tot dan toe backward. De eerste "
+            "micro-batch zit in al die totalen en telt zo vaak mee als het venster lang is; ook zijn graaf "
+            "blijft in het geheugen.",
+        ),
+        (
+            Text("Which losses does each backward see?", "Welke losses ziet elke backward?"),
+            Text(
+                "If you need retain_graph=True, something goes backward twice.",
+                "Als je retain_graph=True nodig hebt, gaat er iets twee keer backward.",
+            ),
+            Text("Each loss goes backward once, alone.", "Elke loss gaat één keer backward, alleen."),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    total = 0
+                    for batch in window:
+                        total = total + loss_fn(model, batch) * len(batch[0]) / examples
+                        total.backward(retain_graph=True)
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "mean_of_means",
+        Text("A mean of means", "Een gemiddelde van gemiddelden"),
+        Text(
+            "Every micro-batch gets the same weight, whatever its size. One example of a small micro-batch "
+            "then weighs more than one of a large micro-batch, and the result is not the mean over the "
+            "window's items.",
+            "Elke micro-batch krijgt hetzelfde gewicht, hoe groot hij ook is. Een voorbeeld uit een kleine "
+            "micro-batch weegt dan zwaarder dan een uit een grote, en het resultaat is niet het gemiddelde "
+            "over het venster.",
+        ),
+        (
+            Text("Are all your micro-batches the same size?", "Zijn al je micro-batches even groot?"),
+            Text(
+                "Take micro-batches of 1 and 50 items. How much does each item count?",
+                "Neem micro-batches van 1 en 50 items. Hoe zwaar telt elk item?",
+            ),
+            Text(
+                "Add up sums and counts; take the mean once, at the end of the window.",
+                "Tel sommen en aantallen op; neem het gemiddelde één keer, aan het eind van het venster.",
+            ),
+        ),
+        "04_uneven_windows",
+        "items",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) / len(window)
+                        loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
+        "examples_not_items",
+        Text("Examples counted instead of items", "Voorbeelden geteld in plaats van items"),
+        Text(
+            "The loss is a mean over the labels that count, and the weights come from the number of "
+            "examples, ignored ones included. A micro-batch full of padding weighs as much as a full one.",
+            "De loss is een gemiddelde over de labels die meetellen, en de gewichten komen van het aantal "
+            "voorbeelden, genegeerde meegerekend. Een micro-batch vol padding weegt even zwaar als een "
+            "volle.",
+        ),
+        (
+            Text("What did the loss take its mean over?", "Waarover heeft de loss zijn gemiddelde genomen?"),
+            Text(
+                "The weight and the mean must use the same number.",
+                "Het gewicht en het gemiddelde moeten hetzelfde aantal gebruiken.",
+            ),
+            Text(
+                "You are handed a function that knows this number.",
+                "Je krijgt een functie mee die dat aantal kent.",
+            ),
+        ),
+        "04_uneven_windows",
+        "items",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps, count):
+                tokens = 0
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        tokens += count(batch)
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.step()
+                return tokens
+        """),
+    ),
+)

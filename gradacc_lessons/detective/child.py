@@ -1,0 +1,137 @@
+"""What happens in the process of one check: fetch the learner's function, run it, put the answer into a frame."""
+
+import base64
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gradacc_lessons.detective.rig import run_all
+from gradacc_lessons.detective.scenarios import KEYWORDS
+from gradacc_lessons.detective.wire import Array, pack
+
+REQUIRED = 5
+"""model, optimizer, micro_batches, loss_fn, accumulation_steps: passed by position."""
+OURS = str(Path(__file__).resolve().parent)
+
+
+class LoadError(ValueError):
+    """The named function cannot be had from the file; `problem` says why: no_function or no_module."""
+
+    def __init__(self, problem: str, known: list[str]) -> None:
+        super().__init__(problem)
+        self.problem, self.known = problem, known
+
+
+def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """One frame: what the check of `header` measured, or why it could not. Never raises."""
+    reply: dict[str, Any] = {"nonce": header["nonce"]}
+    found: dict[str, Array] = {}
+    loop: Any = None
+    stage = "load"
+    try:
+        sys.path[:] = header["sys_path"]
+        loop = _fetch(header["source"])
+        stage = "run"
+        if header["mode"] == "load":
+            reply["status"] = "loaded"
+        elif header["mode"] == "values":
+            reply |= {"status": "called", "values": [plain_number(loop(*call)) for call in header["calls"]]}
+        else:
+            reply["status"], accepted = fits(loop)
+            if reply["status"] == "ran":
+                specs = [spec for spec in header["specs"] if spec["needs"] in (None, *accepted)]
+                records, found, seconds = run_all(specs, arrays, loop, accepted)
+                reply |= {"accepted": accepted, "records": records, "seconds": seconds}
+    except LoadError as error:
+        reply |= {"status": error.problem, "known": error.known}
+    except BaseException as error:  # SystemExit and KeyboardInterrupt of the learner's code included
+        found = {}
+        reply |= {"status": "raised", "stage": stage, **describe(error, _code_file(loop, header["source"]))}
+    return pack(reply, found)
+
+
+def fits(loop: Any) -> tuple[str, list[str]]:
+    """Whether `loop` can be called as train_epoch is, and which of the keywords it accepts."""
+    if not callable(loop):
+        return "not_callable", []
+    if inspect.isgeneratorfunction(loop) or inspect.iscoroutinefunction(loop):
+        return "lazy", []
+    try:
+        signature = inspect.signature(loop)
+        named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [name for name, parameter in signature.parameters.items() if parameter.kind in named]
+        accepted: list[str] = [name for name in KEYWORDS if name in names]
+        signature.bind(*range(REQUIRED), **dict.fromkeys(accepted))
+    except (TypeError, ValueError):
+        return "signature", []
+    return "ran", accepted
+
+
+def plain_number(value: Any) -> float | int | None:
+    """What JSON can carry of a function's value: a whole or decimal number, None for anything else."""
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        return None
+    return value if isinstance(value, int) else float(value)
+
+
+def describe(error: BaseException, file: str | None) -> dict[str, Any]:
+    """Kind, words and place of an error; the place is the innermost line of the learner's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if frame.filename == file]
+    theirs = theirs or [
+        f for f in frames if not f.filename.startswith((OURS, "<frozen")) and "site-packages" not in f.filename
+    ]
+    place = theirs[-1] if theirs else None
+    if isinstance(error, SyntaxError):
+        return {
+            "type": type(error).__name__,
+            "text": error.msg,
+            "file": error.filename,
+            "line": error.lineno,
+            "own": True,
+        }
+    own = bool(frames) and place is frames[-1]
+    words = {"type": type(error).__name__, "text": _words(error), "own": own}
+    return words | {"file": place.filename if place else None, "line": place.lineno if place else None}
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)[:300]
+    except Exception:  # somebody's own __str__
+        return ""
+
+
+def _code_file(loop: Any, source: dict[str, Any]) -> str | None:
+    if source["kind"] == "file":
+        return str(source["path"])
+    function = getattr(loop, "func", loop)
+    function = getattr(function, "__wrapped__", function)
+    if not inspect.isroutine(function):  # an instance whose class defines __call__
+        function = type(function).__call__
+    code = getattr(function, "__code__", None)
+    return code.co_filename if code is not None else None
+
+
+def _fetch(source: dict[str, Any]) -> Callable[..., Any]:
+    if source["kind"] == "pickle":
+        import cloudpickle
+
+        loop: Callable[..., Any] = cloudpickle.loads(base64.b64decode(source["bytes"]))
+        return loop
+    path = Path(source["path"])
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(f"learner_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise LoadError("no_module", [])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    if not hasattr(module, source["name"]):
+        own = [n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == spec.name]
+        raise LoadError("no_function", own[:20])
+    return getattr(module, source["name"])  # type: ignore[no-any-return]

@@ -1,0 +1,197 @@
+"""The near end of the worker: starts it, asks it, ends it. Shared by the whole process, safe in threads."""
+
+import atexit
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import IO
+
+from gradacc_lessons.detective import limits
+from gradacc_lessons.detective.wire import LENGTH, MAX_FRAME_BYTES, WireError, unpack
+
+START_SECONDS = 120.0
+"""An import of torch from a cold disk can take a minute."""
+GRACE_SECONDS = 5.0
+"""Beyond the check's own limit, for the worker to end it and to say so."""
+COMMAND = [sys.executable, "-m", "gradacc_lessons.detective.worker"]
+
+
+class WorkerError(RuntimeError):
+    """The checking process cannot be started or does not answer; the text says what it said last."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one check ended."""
+
+    frame: bytes
+    """What the child wrote; may be empty or anything."""
+    reason: str | None = None
+    """Why the child was ended: time, output, answer, memory; None when it ended by itself."""
+    code: int = 0
+    """Its exit code, negative for a signal."""
+    printed: str = ""
+    """The beginning of what the code printed."""
+
+
+class Worker:
+    """One worker process; started at the first question, and again when it has died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+        self._owner = 0
+        self._ready = False
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while it runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the process if there is none; returns at once, while it imports torch."""
+        with self._lock:
+            if self._owner != os.getpid():  # a fork of this process must not talk on its parent's pipes
+                self._process = None
+            if self.pid is not None:
+                return
+            self.close()
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+            self._process = subprocess.Popen(
+                COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment(),
+                start_new_session=True,
+            )
+            if self._owner == 0:
+                atexit.register(self.close)
+            self._owner, self._ready = os.getpid(), False
+
+    def ask(self, request: bytes, time_limit: float) -> Answer:
+        """Send one request and wait for its answer; WorkerError when the worker fails twice."""
+        with self._lock:
+            for attempt in (1, 2):
+                self.start()
+                try:
+                    return self._exchange(request, time_limit)
+                except (OSError, EOFError, WireError) as error:
+                    last = self._last_words()
+                    self.close()
+                    if attempt == 2:
+                        raise WorkerError(last or str(error) or type(error).__name__) from error
+                except BaseException:  # an interrupted exchange would leave half an answer in the pipe
+                    self.close()
+                    raise
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """End the worker and everything in its group."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None and self._owner == os.getpid():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                for pipe in (process.stdin, process.stdout):
+                    with contextlib.suppress(OSError):
+                        pipe.close()  # type: ignore[union-attr]
+            if self._errors is not None:
+                self._errors.close()
+                self._errors = None
+
+    def _exchange(self, request: bytes, time_limit: float) -> Answer:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        source = process.stdout.fileno()
+        if not self._ready:
+            _read_blob(source, START_SECONDS)
+            self._ready = True
+        process.stdin.write(LENGTH.pack(len(request)) + request)
+        process.stdin.flush()
+        patience = time_limit + GRACE_SECONDS
+        ending, _ = unpack(_read_blob(source, patience))
+        frame = _read_blob(source, GRACE_SECONDS)
+        return Answer(frame, ending["reason"], ending["code"], ending["printed"])
+
+    def _last_words(self) -> str:
+        if self._errors is None:
+            return ""
+        self._errors.seek(0)
+        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+
+def ask_once(request: bytes, time_limit: float) -> Answer:
+    """The same in a fresh process, for platforms without fork: slow, and bounded in time only."""
+    command = [*COMMAND, "--once"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+    ) as process:
+        try:
+            # The import of torch is not the learner's time, and cannot be told from it here.
+            out, _ = process.communicate(request, time_limit + START_SECONDS / 4)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return Answer(b"", reason="time")
+    return Answer(out[LENGTH.size :], code=process.returncode)
+
+
+def environment() -> dict[str, str]:
+    """One thread, no GPU, and the same import path as here."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    path = os.pathsep.join(import_path())
+    return {**os.environ, **single, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
+
+
+def import_path() -> list[str]:
+    """sys.path, with the current folder by name."""
+    return [folder or os.getcwd() for folder in sys.path]
+
+
+def ask(request: bytes, time_limit: float = limits.TIME_LIMIT) -> Answer:
+    """Have a request checked in the process that this platform allows."""
+    if hasattr(os, "fork"):
+        return WORKER.ask(request, time_limit)
+    return ask_once(request, time_limit)
+
+
+def warm_up() -> None:
+    """Start the worker without waiting, so that the first diagnosis finds it ready."""
+    if hasattr(os, "fork"):
+        WORKER.start()
+
+
+def _read_blob(fd: int, patience: float) -> bytes:
+    deadline = time.monotonic() + patience
+    (length,) = LENGTH.unpack(_read(fd, LENGTH.size, deadline))
+    if length > 2 * MAX_FRAME_BYTES:
+        raise WireError("the answer is too long")
+    return _read(fd, length, deadline)
+
+
+def _read(fd: int, length: int, deadline: float) -> bytes:
+    parts, left = [], length
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        while left:
+            if not selector.select(max(deadline - time.monotonic(), 0.0)):
+                raise WireError("the checking process does not answer")
+            part = os.read(fd, min(left, 2**20))
+            if not part:
+                raise EOFError("the checking process has ended")
+            parts.append(part)
+            left -= len(part)
+    return b"".join(parts)
+
+
+WORKER = Worker()

@@ -1,0 +1,93 @@
+"""The bounds of a check, and how a process is held to them. A seat belt for honest mistakes, not a jail."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+TIME_LIMIT = 10.0
+"""Seconds for a whole check; a right loop needs well under one."""
+MEMORY_LIMIT = 2**30
+"""Bytes a check may take on top of what the idle worker holds."""
+OUTPUT_LIMIT = 2**20
+"""Bytes a check may print."""
+FILE_LIMIT = 2**20
+"""Bytes of any file it writes."""
+SHOWN_OUTPUT = 2000
+"""Characters of what it printed that are kept to be shown."""
+
+ENFORCED_BY_KERNEL = sys.platform.startswith("linux")
+"""macOS accepts RLIMIT_AS and does not enforce it; there the worker looks at the memory itself."""
+
+
+def confine(time_limit: float) -> None:
+    """Put the calling process under the limits that its platform has."""
+    import resource
+
+    seconds = int(time_limit) + 2
+    wanted = {"RLIMIT_CPU": seconds, "RLIMIT_FSIZE": FILE_LIMIT, "RLIMIT_CORE": 0}
+    if ENFORCED_BY_KERNEL:
+        wanted["RLIMIT_AS"] = _address_space() + MEMORY_LIMIT
+    for name, soft in wanted.items():
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        limit = soft if hard == resource.RLIM_INFINITY else min(soft, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, (limit, limit))
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm") as numbers:
+        return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process holds, asked of `ps`; 0 when that cannot be said."""
+    try:
+        asked = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, timeout=5, check=False)
+        return int(asked.stdout or b"0") * 1024
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
+def adopt_orphans() -> None:
+    """On Linux: processes whose parent ended become children of this one, so that `end_children` finds them."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+
+
+def end_group(group: int) -> None:
+    """Kill a process group, whoever is left in it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def end_children(rounds: int = 50) -> None:
+    """Kill and reap every child of this process, also those that left their group. Bounded in rounds."""
+    for _ in range(rounds):
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        children = _children()
+        if not children:
+            return
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    me, found = str(os.getpid()), []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat") as line:
+            if line.read().rpartition(")")[2].split()[1] == me:
+                found.append(int(name))
+    return found

@@ -1,0 +1,213 @@
+"""The bench on which a loop runs, in the child process: a torch model, an optimizer, and what they record.
+
+Nothing here knows the right answer. It only builds what the request describes, calls the loop for two epochs, and
+writes down what happened.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+
+from gradacc_lessons.detective.wire import Array
+
+Batch = tuple[Tensor, ...]
+KEPT_UPDATES = 64
+"""Parameters are kept for this many updates of a scenario; a right loop makes at most six."""
+
+
+class MisuseError(TypeError):
+    """The loop calls what it was given in a way that cannot work; the message says how it is called."""
+
+
+def build_model(spec: dict[str, Any], start: Array, width: int) -> nn.Module:
+    """The network or tracer of scenarios.py, float64, with `start` as its parameters."""
+    hidden, classes = spec["hidden"], spec["classes"]
+    model: nn.Module = (
+        nn.Linear(width, 1, bias=False)
+        if spec["kind"] == "tracer"
+        else nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, classes))
+    )
+    model = model.double()
+    with torch.no_grad():
+        nn.utils.vector_to_parameters(torch.tensor(start), model.parameters())
+    return model
+
+
+def build_optimizer(spec: dict[str, Any], model: nn.Module) -> Optimizer:
+    """SGD, SGD with momentum 0.9, or Adam."""
+    rate = spec["learning_rate"]
+    if spec["optimizer"] == "adam":
+        return torch.optim.Adam(model.parameters(), lr=rate)
+    return torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9 if spec["optimizer"] == "momentum" else 0.0)
+
+
+class GraphMeter:
+    """Counts the bytes that graphs keep for their backward, parameters excluded."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = {parameter.data_ptr() for parameter in model.parameters()}
+        self.alive = self.peak = 0
+
+    def watch(self) -> AbstractContextManager[Any]:
+        """Counts while it is entered."""
+        return torch.autograd.graph.saved_tensors_hooks(self._pack, _Saved.unpack)
+
+    def _pack(self, tensor: Tensor) -> "_Saved":
+        size = 0 if tensor.data_ptr() in self.parameters else tensor.numel() * tensor.element_size()
+        self.alive += size
+        self.peak = max(self.peak, self.alive)
+        return _Saved(tensor.detach(), size, self)
+
+
+class _Saved:
+    """A tensor kept for backward; the meter hears when it goes."""
+
+    def __init__(self, tensor: Tensor, size: int, meter: GraphMeter) -> None:
+        self.tensor, self.size, self.meter = tensor, size, meter
+
+    def unpack(self) -> Tensor:
+        return self.tensor
+
+    def __del__(self) -> None:
+        self.meter.alive -= self.size
+
+
+class Bench:
+    """One scenario: builds the parts, runs the loop, records."""
+
+    def __init__(self, spec: dict[str, Any], inputs: list[Array], labels: list[Array], start: Array) -> None:
+        self.spec = spec
+        self.batches: list[Batch] = [
+            (torch.tensor(x), torch.tensor(y, dtype=torch.int64)) for x, y in zip(inputs, labels, strict=True)
+        ]
+        self.model = build_model(spec, start, inputs[0].shape[1])
+        self.optimizer = build_optimizer(spec, self.model)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda tick: spec["decay"] ** tick)
+        self.meter = GraphMeter(self.model)
+        self.steps: list[Array] = []
+        self.ends: list[Array] = []
+        self.rates: list[float] = []
+        self.record: dict[str, Any] = {
+            "name": spec["name"],
+            "updates": [],
+            "foreign_updates": 0,
+            "forwards": 0,
+            "backwards": 0,
+            "largest_forward": 0,
+            "data_changed": False,
+            "list_changed": False,
+        }
+        self.made = 0
+
+    def run(self, loop: Callable[..., Any], accepted: list[str]) -> None:
+        """Two epochs of `loop`, with the keywords it accepts."""
+        keywords = {"count": count, "max_norm": self.spec["max_norm"], "scheduler": self.scheduler}
+        keywords = {name: keywords[name] for name in accepted}
+        one_graph = self._graph_of_one_micro_batch()
+        hooks = [
+            register_optimizer_step_pre_hook(self._before_any_update),
+            self.optimizer.register_step_post_hook(self._after_update),
+            self.model.register_forward_hook(self._after_forward),
+        ]
+        try:
+            for _ in range(self.spec["epochs"]):
+                with self.meter.watch():
+                    self._epoch(loop, keywords)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        self.record["graphs"] = self.meter.peak / one_graph
+
+    def _epoch(self, loop: Callable[..., Any], keywords: dict[str, Any]) -> None:
+        before, given = self.made, list(self.batches)
+        copies = [tuple(tensor.clone() for tensor in batch) for batch in given]
+        loop(self.model, self.optimizer, given, self.loss, self.spec["accumulation_steps"], **keywords)
+        self.record["updates"].append(self.made - before)
+        self.ends.append(self._parameters())
+        same = len(given) == len(self.batches) and all(a is b for a, b in zip(given, self.batches, strict=True))
+        self.record["list_changed"] |= not same
+        self.record["data_changed"] |= not all(
+            torch.equal(old, new)
+            for copy, batch in zip(copies, self.batches, strict=True)
+            for old, new in zip(copy, batch, strict=True)
+        )
+        self.batches = given
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The mean loss of a batch: what the loop gets as `loss_fn`."""
+        if not callable(model) or isinstance(model, Tensor):
+            raise MisuseError("loss_fn is called with the model and the batch: loss_fn(model, batch)")
+        inputs, labels = batch
+        outputs = model(inputs)
+        mean = outputs.mean() if self.spec["kind"] == "tracer" else functional.cross_entropy(outputs, labels)
+        return mean * float(self.spec["gain"])
+
+    def arrays(self) -> dict[str, Array]:
+        """Parameters at the ends of epochs and after updates, and the learning rates."""
+        width = self._parameters().size
+        return {
+            "ends": np.array(self.ends),
+            "steps": np.array(self.steps).reshape(-1, width),
+            "rates": np.array(self.rates),
+        }
+
+    def _parameters(self) -> Array:
+        return nn.utils.parameters_to_vector(self.model.parameters()).detach().numpy().copy()
+
+    def _graph_of_one_micro_batch(self) -> float:
+        meter = GraphMeter(self.model)
+        with meter.watch():
+            self.loss(self.model, self.batches[0])
+        return float(max(meter.peak, 1))
+
+    def _before_any_update(self, optimizer: Optimizer, *_: Any) -> None:
+        if optimizer is not self.optimizer:
+            self.record["foreign_updates"] += 1
+
+    def _after_update(self, *_: Any) -> None:
+        self.made += 1
+        if len(self.steps) < KEPT_UPDATES:
+            self.rates.append(float(self.optimizer.param_groups[0]["lr"]))
+            self.steps.append(self._parameters())
+
+    def _after_forward(self, _: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        self.record["forwards"] += 1
+        self.record["largest_forward"] = max(self.record["largest_forward"], len(inputs[0]))
+        if output.requires_grad:
+            output.register_hook(self._after_backward)
+
+    def _after_backward(self, _: Tensor) -> None:
+        self.record["backwards"] += 1
+
+
+def count(batch: Batch) -> int:
+    """How many labels of a batch count: what the loop gets as `count`."""
+    return int((batch[1] != -100).sum())
+
+
+def run_all(
+    specs: list[dict[str, Any]], arrays: dict[str, Array], loop: Callable[..., Any], accepted: list[str]
+) -> tuple[list[dict[str, Any]], dict[str, Array], float]:
+    """Run `loop` in every scenario: the records, the arrays, and the seconds it took."""
+    began = time.perf_counter()
+    records: list[dict[str, Any]] = []
+    out: dict[str, Array] = {}
+    for spec in specs:
+        name, length = spec["name"], spec["micro_batches"]
+        bench = Bench(
+            spec,
+            [arrays[f"{name}/inputs/{k}"] for k in range(length)],
+            [arrays[f"{name}/labels/{k}"] for k in range(length)],
+            arrays[f"{name}/start"],
+        )
+        bench.run(loop, accepted)
+        records.append(bench.record)
+        out |= {f"{name}/{key}": array for key, array in bench.arrays().items()}
+    return records, out, time.perf_counter() - began

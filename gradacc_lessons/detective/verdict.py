@@ -1,0 +1,110 @@
+"""From what was measured to a diagnosis. Runs in the learner's own process, where the right answer is."""
+
+from typing import Any
+
+import numpy as np
+
+from gradacc_lessons.detective.diagnosis import Diagnosis, Outcome
+from gradacc_lessons.detective.faults import FAULTS
+from gradacc_lessons.detective.measure import differences, evidence, place
+from gradacc_lessons.detective.oracle import predict
+from gradacc_lessons.detective.scenarios import SCOPES, Scope, problem
+from gradacc_lessons.detective.suspects import INNOCENT, Observation, explain, likeliest
+from gradacc_lessons.detective.wording import SENTENCES
+from gradacc_lessons.text import Language
+
+WHOLE_WINDOW = 0.9
+"""A loop that keeps this part of a window's graphs at once has the memory of the full batch."""
+
+
+def judge(observations: list[Observation], scope: Scope, language: Language) -> Diagnosis:
+    """The diagnosis of a loop that ran to its end everywhere."""
+    measured = evidence(observations)
+    misconduct = _misconduct(observations)
+    if misconduct is not None:
+        name, values = misconduct
+        return Diagnosis(Outcome.WRONG, SENTENCES[name].to(language).format(**values), (), measured, language)
+    held, broken = explain(observations)
+    loud: set[str] = set()
+    ambiguous = False
+    if held and not (broken is None and INNOCENT in held):
+        sets = likeliest(
+            held, lambda loop: predict(loop, observations[0].scenario).backwards == _backwards(observations)
+        )
+        loud = set(frozenset.intersection(*sets))
+        ambiguous = len(sets) > 1
+    found = _in_order(loud | _memory(observations, loud))
+    if not found and broken is None and not ambiguous:
+        message = " ".join(SENTENCES[name].to(language) for name in ("correct", f"correct_{scope}"))
+        return Diagnosis(Outcome.CORRECT, message, (), measured, language)
+    message = _message(found, observations, broken, ambiguous, language)
+    return Diagnosis(Outcome.WRONG, message, found, measured, language)
+
+
+def _message(
+    found: tuple[str, ...],
+    observations: list[Observation],
+    broken: Observation | None,
+    ambiguous: bool,
+    language: Language,
+) -> str:
+    lines = [f"{FAULTS[name].title.to(language)}. {FAULTS[name].message.to(language)}" for name in found]
+    if len(lines) > 1:
+        lines[1:] = [SENTENCES["also"].to(language) + line for line in lines[1:]]
+    if broken is not None and found:
+        lines.append(SENTENCES["more"].to(language).format(where=place(broken, language)))
+    elif not found:
+        first = next(o for o in observations if not o.right)
+        opening = SENTENCES["unknown"].to(language).format(where=place(first, language))
+        lines.append(f"{opening} {differences(observations, language)}")
+    elif ambiguous:
+        lines.append(SENTENCES["ambiguous"].to(language))
+    return "\n".join(lines)
+
+
+def _misconduct(observations: list[Observation]) -> tuple[str, dict[str, Any]] | None:
+    """What a loop does to things that are not its own, or leaves undone altogether."""
+    total = {key: sum(o.record[key] for o in observations) for key in ("forwards", "backwards", "foreign_updates")}
+    updates = sum(sum(o.record["updates"]) for o in observations)
+    moved = any(not np.array_equal(end, problem(o.scenario).start) for o in observations for end in o.ends)
+    checks = {
+        "own_optimizer": total["foreign_updates"] > 0 and not all(o.right for o in observations),
+        "no_optimizer": updates == 0 and moved,
+        "list_changed": any(o.record["list_changed"] for o in observations),
+        "data_changed": any(o.record["data_changed"] for o in observations),
+        "no_forward": not moved and total["forwards"] == 0,
+        "no_backward": not moved and total["backwards"] == 0,
+        "no_update": not moved and updates == 0,
+    }
+    if name := next((name for name, true in checks.items() if true), None):
+        return name, {}
+    return _learning_rate(observations)
+
+
+def _learning_rate(observations: list[Observation]) -> tuple[str, dict[str, Any]] | None:
+    for o in observations:
+        wanted = o.scenario.learning_rate
+        wrong = np.flatnonzero(np.abs(o.rates - wanted) > 1e-12 * wanted)
+        if wrong.size and o.scenario.needs != "scheduler":
+            update = int(wrong[0])
+            return "learning_rate", {"wanted": wanted, "update": update + 1, "found": float(o.rates[update])}
+    return None
+
+
+def _memory(observations: list[Observation], known: set[str]) -> set[str]:
+    """Whole windows alive at once; a running total going backward keeps them too, and is named already."""
+    first = observations[0]
+    window = first.scenario.windows[0]
+    if first.record["graphs"] < WHOLE_WINDOW * len(window) or "running_total_backward" in known:
+        return set()
+    whole = sum(first.scenario.sizes[index] for index in window)
+    return {"window_in_one_batch" if first.record["largest_forward"] >= whole else "sum_then_backward"}
+
+
+def _backwards(observations: list[Observation]) -> int:
+    return int(observations[0].record["backwards"])
+
+
+def _in_order(names: set[str]) -> tuple[str, ...]:
+    """What shows in the weakest scope first: it is the coarser mistake."""
+    return tuple(sorted((n for n in FAULTS if n in names), key=lambda name: SCOPES.index(FAULTS[name].scope)))
