@@ -137,7 +137,8 @@ def gradient(scenario: Scenario, parameters: Array, index: int) -> Array:
     """The gradient of the mean loss of micro-batch `index` at `parameters`, flat, in closed form."""
     data = problem(scenario)
     if scenario.kind == "tracer":
-        return scenario.gain * data.inputs[index][0]
+        row: Array = data.inputs[index][0]
+        return row * scenario.gain
     one, two, three = (
         FEATURES * HIDDEN,
         FEATURES * HIDDEN + HIDDEN,
