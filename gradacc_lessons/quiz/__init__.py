@@ -1,0 +1,1 @@
+"""What is asked, how it is graded, and how it is shown."""

@@ -1,0 +1,141 @@
+"""What a learner answers with: one labelled control per kind of question. Core widgets only, ipywidgets 7.7.1 and 8."""
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from gradacc_lessons.quiz import words
+from gradacc_lessons.quiz.exercises import exercise
+from gradacc_lessons.quiz.feedback import html
+from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.quiz.questions import Choice, Code, Multiple, NumberQuestion, Predict, Question, Spot
+from gradacc_lessons.quiz.quiz import Quiz
+from gradacc_lessons.text import Language
+
+_FULL = widgets.Layout(width="100%", height="auto")
+
+
+def plain(text: str) -> str:
+    """Text for a control's own label, which takes no markup: without the signs of code."""
+    return text.replace("`", "")
+
+
+def described(text: str) -> str:
+    """Text for a `description`: shown as text by ipywidgets 8, as HTML by 7."""
+    return plain(text) if int(widgets.__version__.split(".")[0]) >= 8 else escape(plain(text))
+
+
+class Control:
+    """A way to give an answer."""
+
+    def __init__(self, widget: widgets.Widget, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+        self.widget = widget
+        """What is shown."""
+        self.value = read
+        """The answer as it stands; None if there is none yet."""
+        self.set = write
+        """Put an answer in."""
+
+
+def control_for(quiz: Quiz, question: Question, language: Language) -> Control:
+    """The control that fits the question."""
+    maker = _MAKERS[type(question)]
+    if isinstance(question, Predict) and question.options:
+        maker = _pick_one
+    return maker(quiz, question, language)
+
+
+def _pick_one(quiz: Quiz, question: Question, language: Language) -> Control:
+    options = [(plain(option.text.to(language)), option.id) for option in quiz.options(question.id)]
+    radio = widgets.RadioButtons(options=options, value=None, layout=_FULL)
+    box = widgets.VBox([_caption(words.PICK_ONE.to(language)), radio])
+    return Control(box, lambda: radio.value, lambda value: _put(radio, value))
+
+
+def _pick_all(quiz: Quiz, question: Question, language: Language) -> Control:
+    boxes = {
+        option.id: widgets.Checkbox(
+            value=False, description=described(option.text.to(language)), indent=False, layout=_FULL
+        )
+        for option in quiz.options(question.id)
+    }
+
+    def write(value: Any) -> None:
+        for option_id, box in boxes.items():
+            box.value = option_id in (value or ())
+
+    box = widgets.VBox([_caption(words.PICK_ALL.to(language)), *boxes.values()])
+    return Control(box, lambda: [key for key, each in boxes.items() if each.value] or None, write)
+
+
+def _type_number(quiz: Quiz, question: Question, language: Language) -> Control:
+    assert isinstance(question, NumberQuestion | Predict)
+    unit = question.unit
+    label = fill(words.NUMBER_IN, {"unit": unit.to(language)}) if unit else words.YOUR_NUMBER
+    field = widgets.Text(
+        description=described(label.to(language)),
+        style={"description_width": "initial"},
+        layout=widgets.Layout(width="auto", max_width="420px"),
+    )
+
+    def write(value: Any) -> None:
+        field.value = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+    return Control(field, lambda: field.value.strip() or None, write)
+
+
+def _pick_line(quiz: Quiz, question: Question, language: Language) -> Control:
+    assert isinstance(question, Spot)
+    lines = question.listing()
+    numbered = "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))
+    listing = widgets.HTML(
+        f'<pre role="group" aria-label="{escape(words.LISTING.to(language))}">{escape(numbered)}</pre>'
+    )
+    options: list[tuple[str, int | None]] = [(words.CHOOSE_LINE.to(language), None)]
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            name = fill(words.LINE_NUMBER, {"line": number, "code": line.strip()})
+            options.append((name.to(language), number))
+    choice = widgets.Dropdown(
+        options=options,
+        value=None,
+        description=described(words.FAULTY_LINE.to(language)),
+        style={"description_width": "initial"},
+        layout=widgets.Layout(width="auto", max_width="640px"),
+    )
+    return Control(widgets.VBox([listing, choice]), lambda: choice.value, lambda value: _put(choice, value))
+
+
+def _write_code(quiz: Quiz, question: Question, language: Language) -> Control:
+    assert isinstance(question, Code)
+    task = exercise(question.exercise)
+    shown = widgets.HTML(f"<div>{html(words.WRITE_IN_CELL.to(language))}<pre>{escape(task.starter)}</pre></div>")
+    return Control(shown, lambda: _from_notebook(task.function), lambda value: None)
+
+
+def _from_notebook(name: str) -> Any:
+    """What the learner's cells have defined under that name; None outside IPython or if there is nothing."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell.user_ns.get(name) if shell is not None else None
+
+
+def _put(selection: widgets.Widget, value: Any) -> None:
+    selection.value = value if value in [each for _, each in selection.options] else None
+
+
+def _caption(text: str) -> widgets.HTML:
+    return widgets.HTML(f"<div>{escape(text)}</div>")
+
+
+_MAKERS: dict[type, Callable[[Quiz, Any, Language], Control]] = {
+    Choice: _pick_one,
+    Multiple: _pick_all,
+    NumberQuestion: _type_number,
+    Predict: _type_number,
+    Spot: _pick_line,
+    Code: _write_code,
+}

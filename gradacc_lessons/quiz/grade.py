@@ -1,0 +1,186 @@
+"""Grading an answer: the same question, value and variables always give the same grade. Nothing is shown or kept.
+
+Code questions are not graded here: they need a child process (see exercises).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gradacc_lessons.quiz import number
+from gradacc_lessons.quiz.formula import Formula, Number
+from gradacc_lessons.quiz.number import NotANumber, written
+from gradacc_lessons.quiz.questions import (
+    PLACEHOLDER,
+    Choice,
+    Code,
+    Multiple,
+    NumberQuestion,
+    Option,
+    Predict,
+    Question,
+    Spot,
+)
+from gradacc_lessons.text import LANGUAGES, Language, Text
+
+ROUNDING = 1e-9
+"""Relative: two ways to compute one float64 answer differ by less, and no question asks for more digits."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What an answer is worth, and what to say about it."""
+
+    fraction: float
+    """Share of the question's points, 0 to 1."""
+    correct: bool
+    """Whether it is right in full."""
+    feedback: Text
+    """What to say to the learner."""
+    mistake: str | None = None
+    """Which misconception it shows: the ids of wrong options, "mistake-1", "line-3", a fault; None if unknown."""
+    counted: bool = True
+    """False: this was no answer (not a number, an option that does not exist), so nothing is recorded."""
+
+
+def no_answer(why: Text) -> Grade:
+    """Something that cannot be graded; it costs the learner nothing."""
+    return Grade(0.0, False, why, counted=False)
+
+
+def fill(text: Text, values: Mapping[str, Any]) -> Text:
+    """`text` with each {name} replaced by its value, numbers written as the language writes them."""
+
+    def in_language(language: Language) -> str:
+        def one(match: Any) -> str:
+            name = match.group(1)
+            return written(values[name], language) if name in values else str(match.group(0))
+
+        return PLACEHOLDER.sub(one, text.to(language))
+
+    return Text(*(in_language(language) for language in LANGUAGES))
+
+
+def close(value: float, right: float, tolerance: float, absolute: float = 0.0) -> bool:
+    """Whether two numbers agree: within `tolerance` x |right|, or `absolute`, or the rounding of float64."""
+    return math.isclose(value, right, rel_tol=0.0, abs_tol=max(abs(right) * max(tolerance, ROUNDING), absolute))
+
+
+def grade(question: Question, value: Any, variables: Mapping[str, Number] | None = None) -> Grade:
+    """Grade `value` as an answer to `question`.
+
+    `value` is an option's id (choice), ids (multiple), a number or its text (number), or a line number (spot).
+    `variables` are the learner's own numbers. TypeError for the kinds that something else must decide.
+    """
+    if isinstance(question, Code | Predict):
+        raise TypeError(f"{question.id} is decided by running something, not by its text")
+    grader: Callable[..., Grade] = _GRADERS[type(question)]
+    return grader(question, value, variables or {})
+
+
+def grade_prediction(question: Predict, predicted: Any, measured: Any) -> Grade:
+    """Compare what was predicted (as `committed` returned it) with what was measured."""
+    if question.options:
+        correct = predicted == measured
+        names = {option.id: option.text for option in question.options}
+        shown = [names.get(each, Text(str(each), str(each))) for each in (predicted, measured)]
+    else:
+        correct = close(float(predicted), float(measured), question.tolerance, question.absolute_tolerance)
+        shown = [Text(*(written(each, to) for to in LANGUAGES)) for each in (predicted, measured)]
+    said = question.feedback.correct if correct else question.feedback.wrong
+    filled = [fill(said, {"predicted": shown[0].to(to), "measured": shown[1].to(to)}).to(to) for to in LANGUAGES]
+    return Grade(float(correct), correct, Text(*filled))
+
+
+def committed(question: Predict, value: Any) -> float | str:
+    """A prediction in the form that is kept; NotANumber if it is none."""
+    if not question.options:
+        return number.parse(value, question.unit)
+    if value not in [option.id for option in question.options]:
+        raise NotANumber(_options_are(option.id for option in question.options))
+    return str(value)
+
+
+def _choice(question: Choice, value: Any, _: Mapping[str, Number]) -> Grade:
+    for option in question.options:
+        if option.id == value:
+            mistake = None if option.correct else option.id
+            return Grade(float(option.correct), option.correct, option.feedback, mistake)
+    return no_answer(_options_are(option.id for option in question.options))
+
+
+def _multiple(question: Multiple, value: Any, _: Mapping[str, Number]) -> Grade:
+    by_id = {option.id: option for option in question.options}
+    picked = {value} if isinstance(value, str) else set(value) if isinstance(value, Iterable) else set()
+    if not picked or not picked <= set(by_id):
+        return no_answer(_options_are(by_id))
+    right = {option.id for option in question.options if option.correct}
+    wrong_picks = [option.id for option in question.options if option.id in picked - right]
+    fraction = max(0.0, (len(picked & right) - len(wrong_picks)) / len(right))
+    said = [_marked(option) for option in question.options if option.id in picked]
+    if missed := len(right - picked):
+        said.append(
+            Text(
+                f"You have not picked everything that is right: {missed} more.",
+                f"Je hebt niet alles gekozen wat klopt: nog {missed}.",
+            )
+        )
+    feedback = Text("\n" + "\n".join(each.en for each in said), "\n" + "\n".join(each.nl for each in said))
+    return Grade(fraction, picked == right, feedback, ",".join(wrong_picks) or None)
+
+
+def _marked(option: Option) -> Text:
+    sign = "✓" if option.correct else "✗"
+    return Text(f"{sign} {option.feedback.en}", f"{sign} {option.feedback.nl}")
+
+
+def _number(question: NumberQuestion, value: Any, variables: Mapping[str, Number]) -> Grade:
+    try:
+        given = number.parse(value, question.unit)
+    except NotANumber as error:
+        return no_answer(error.sentence)
+    values: dict[str, Any] = {**variables, "given": given}
+    right = question.answer.value(variables)
+    if agrees(question, given, question.answer, variables):
+        return Grade(1.0, True, fill(question.feedback.correct, {**values, "answer": right}))
+    for index, mistake in enumerate(question.mistakes, start=1):
+        if agrees(question, given, mistake.formula, variables):
+            return Grade(0.0, False, fill(mistake.feedback, values), f"mistake-{index}")
+    return Grade(0.0, False, fill(question.feedback.wrong, values))
+
+
+def agrees(question: NumberQuestion, given: float, formula: Formula, variables: Mapping[str, Number]) -> bool:
+    """Whether `given` is that formula's value, within the question's tolerance."""
+    return close(given, formula.value(variables), question.tolerance, question.absolute_tolerance)
+
+
+def _spot(question: Spot, value: Any, _: Mapping[str, Number]) -> Grade:
+    last = len(question.listing())
+    try:
+        line = number.parse(value)
+    except NotANumber:
+        line = 0.0
+    if not (line.is_integer() and 1 <= line <= last):
+        return no_answer(
+            Text(
+                f"Give the number of a line, 1 to {last}.",
+                f"Geef het nummer van een regel, 1 tot en met {last}.",
+            )
+        )
+    if int(line) in question.line:
+        return Grade(1.0, True, question.feedback.correct)
+    return Grade(0.0, False, question.lines.get(int(line), question.feedback.wrong), f"line-{int(line)}")
+
+
+def _options_are(ids: Iterable[str]) -> Text:
+    known = ", ".join(ids)
+    return Text(f"Pick from these: {known}.", f"Kies hieruit: {known}.")
+
+
+_GRADERS: dict[type, Callable[..., Grade]] = {
+    Choice: _choice,
+    Multiple: _multiple,
+    NumberQuestion: _number,
+    Spot: _spot,
+}

@@ -1,0 +1,73 @@
+"""What a learner's function returns for many arguments, asked in the detective's child process."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gradacc_lessons.detective import client
+from gradacc_lessons.detective.sending import NotPortableError, portable
+from gradacc_lessons.detective.wire import WireError, pack, unpack
+from gradacc_lessons.quiz.formula import Number
+
+TIME_LIMIT = 5.0
+"""Seconds for all calls together; arithmetic takes none."""
+Call = tuple[Number, ...]
+Problem = Literal["timed_out", "not_implemented", "raised", "ended"]
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What came back."""
+
+    values: list[float | None]
+    """One per call; None for what is not a number."""
+    problem: Problem | None = None
+    """Why there is nothing to judge; None if every call returned."""
+    detail: str = ""
+    """The error, or how the process ended, in words."""
+    line: int | None = None
+    """The line of the learner's code where it happened, if that is known."""
+
+
+def call_in_child(function: Callable[..., Any], calls: Sequence[Call]) -> Returned:
+    """Call `function` with each tuple of arguments, in a process that can be ended."""
+    try:
+        source = portable(function)
+    except NotPortableError as error:
+        return Returned([], "raised", str(error))
+    nonce = secrets.token_hex(16)
+    header = {
+        "nonce": nonce,
+        "mode": "values",
+        "calls": [list(call) for call in calls],
+        "source": source,
+        "sys_path": client.import_path(),
+        "time_limit": TIME_LIMIT,
+    }
+    try:
+        answer = client.ask(pack(header), TIME_LIMIT)
+    except client.WorkerError as error:
+        return Returned([], "ended", str(error))
+    if answer.reason == "time":
+        return Returned([], "timed_out")
+    try:
+        reply, _ = unpack(answer.frame)
+    except WireError:
+        reply = {}
+    values = reply.get("values")
+    if reply.get("nonce") == nonce and reply.get("status") == "raised":
+        return _raised(reply)
+    if reply.get("nonce") == nonce and isinstance(values, list) and len(values) == len(calls):
+        return Returned([_number(value) for value in values])
+    return Returned([], "ended", answer.reason or f"exit code {answer.code}")
+
+
+def _raised(reply: dict[str, Any]) -> Returned:
+    kind, text, line = str(reply.get("type")), str(reply.get("text", "")), reply.get("line")
+    problem: Problem = "not_implemented" if kind == "NotImplementedError" else "raised"
+    return Returned([], problem, f"{kind}: {text}" if text else kind, line if isinstance(line, int) else None)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,306 @@
+"""The quiz in a notebook: one question at a time, feedback at once, in either language.
+
+It owns widgets and nothing else: what an answer is worth is the quiz's to say, and what was answered is in the
+learner's progress, so that a view can be thrown away at any time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import RLock
+from typing import Any
+
+import ipywidgets as widgets
+
+from gradacc_lessons.device import Place, place
+from gradacc_lessons.progress import Answer
+from gradacc_lessons.quiz import words
+from gradacc_lessons.quiz.controls import Control, control_for
+from gradacc_lessons.quiz.exercises import exercise
+from gradacc_lessons.quiz.feedback import Feedback, Note, html
+from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.quiz.questions import Code, NumberQuestion, Predict, Question, Spot
+from gradacc_lessons.quiz.quiz import Quiz
+from gradacc_lessons.text import Text
+
+LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
+
+# ipywidgets gives an option one line of fixed height and cuts off the rest. Colours are the theme's own.
+STYLE = """<style>
+.gradacc-quiz { max-width: 52em; padding: 4px 8px; }
+.gradacc-quiz .widget-radio-box label { height: auto; line-height: 1.45; white-space: normal; padding: 3px 0 3px 24px;
+  position: relative; }
+.gradacc-quiz .widget-radio-box input { position: absolute; left: 0; top: 5px; height: auto; float: none; }
+.gradacc-quiz .widget-checkbox { line-height: 1.45; margin: 0; }
+.gradacc-quiz .widget-checkbox > label.widget-label-basic { display: flex; align-items: baseline; line-height: 1.45;
+  padding: 3px 0; }
+.gradacc-quiz .widget-checkbox input[type='checkbox'] { flex-grow: 0; align-self: flex-start; margin-top: 4px; }
+.gradacc-quiz .widget-checkbox span { white-space: normal; }
+.gradacc-quiz .widget-text > label, .gradacc-quiz .widget-dropdown > label { white-space: normal; }
+.gradacc-quiz .widget-html-content { line-height: 1.45; white-space: normal; }
+.gradacc-quiz pre { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.35; padding: 6px; margin: 4px 0; }
+.gradacc-quiz .gradacc-said { border-left: 4px solid currentColor; padding: 4px 10px; margin: 4px 0; }
+.gradacc-quiz .gradacc-said:empty { display: none; }
+</style>"""
+
+
+class QuizBox(widgets.VBox):  # type: ignore[misc]
+    """The whole view; where widgets are not drawn (GitHub, print) a few words stand in its place."""
+
+    stands_for = ""
+
+    def __repr__(self) -> str:
+        return self.stands_for
+
+
+class QuizView:
+    """Shows some of a quiz's questions, and its result after the last if there are several."""
+
+    def __init__(self, quiz: Quiz, question_ids: Sequence[str]) -> None:
+        self.quiz = quiz
+        self.ids = list(question_ids)
+        self._lock = RLock()  # callbacks may come from several threads at once
+        self._control: Control | None = None
+        self._said: Note | None = None
+        self._hints: list[Note] = []
+        self._build()
+        self.index = self._where_stopped()
+        self._draw()
+
+    @property
+    def question(self) -> Question | None:
+        """The question that is shown; None on the page with the result."""
+        return self.quiz.bank.question(self.ids[self.index]) if self.index < len(self.ids) else None
+
+    def go(self, index: int) -> None:
+        """Show a question, from 0; the number of questions shows the result."""
+        with self._lock:
+            self.index = max(0, min(index, len(self.ids) - (len(self.ids) == 1)))
+            self._said, self._hints = None, []
+            self._draw()
+
+    def _build(self) -> None:
+        self._head, self._ask, self._notes, self._status = (widgets.HTML() for _ in range(4))
+        self._language = widgets.ToggleButtons(
+            options=LANGUAGE_NAMES,
+            value=self.quiz.language,
+            style={"button_width": "auto", "description_width": "initial"},
+        )
+        self._language.observe(self._guard(self._change_language), names="value")
+        self._place = widgets.VBox()
+        actions = {
+            "answer": self._answer, "hint": self._hint, "solution": self._solution,
+            "previous": lambda: self.go(self.index - 1), "next": lambda: self.go(self.index + 1),
+            "retake": self._retake,
+        }  # fmt: skip
+        self.buttons = {name: widgets.Button() for name in actions}
+        for name, action in actions.items():
+            self.buttons[name].on_click(self._guard(action))
+        self.buttons["answer"].button_style = ""
+        wrap = widgets.Layout(flex_flow="row wrap")
+        acts = widgets.HBox([self.buttons[name] for name in ("answer", "hint", "solution")], layout=wrap)
+        moves = widgets.HBox([self.buttons[name] for name in ("previous", "next", "retake")], layout=wrap)
+        self.box = QuizBox(
+            [
+                widgets.HTML(STYLE),
+                self._language,
+                self._head,
+                self._ask,
+                self._place,
+                acts,
+                self._notes,
+                self._status,
+                moves,
+            ]
+        )
+        self.box.add_class("gradacc-quiz")
+        self.box.stands_for = f"Quiz {self.quiz.lesson}: {len(self.ids)} question(s). Run this cell to take it."
+
+    def _draw(self) -> None:
+        """Everything anew, for the question and the language as they stand; what was put in stays."""
+        language, question = self.quiz.language, self.question
+        self._language.description = words.LANGUAGE.to(language)
+        self._head.value = self._in_language(self._heading())
+        labels = {
+            "hint": words.ASK_HINT, "solution": words.ASK_SOLUTION, "previous": words.PREVIOUS,
+            "next": words.TO_RESULT if self.index == len(self.ids) - 1 else words.NEXT, "retake": words.RETAKE,
+        }  # fmt: skip
+        for name, label in labels.items():
+            self.buttons[name].description = label.to(language)
+        if question is None:
+            self._ask.value = self._in_language(html(words.RETAKE_NOTE.to(language)))
+            self._place.children = ()
+        else:
+            self._ask.value = self._in_language(html(self.quiz.prompt(question.id).to(language)))
+            self._draw_control(question)
+        self._draw_words()
+        self._show_buttons(question)
+
+    def _draw_control(self, question: Question) -> None:
+        kept = self._given(question)
+        self._control = control_for(self.quiz, question, self.quiz.language)
+        self._control.set(kept)
+        old = self._place.children
+        self._place.children = (self._control.widget,)
+        for widget in old:
+            _close(widget)
+        label = words.PREDICT if isinstance(question, Predict) else words.ANSWER
+        if isinstance(question, Code):
+            label = fill(words.CHECK, {"name": exercise(question.exercise).function})
+        self.buttons["answer"].description = label.to(self.quiz.language)
+        self.buttons["answer"].layout.width = "auto" if isinstance(question, Code) else None
+
+    def _draw_words(self) -> None:
+        language = self.quiz.language
+        notes = [replace(note, language=language)._repr_html_() for note in self._hints]
+        self._notes.value = "".join(f'<div class="gradacc-said">{note}</div>' for note in notes)
+        said = self._said if self.question is not None else self.quiz.result()
+        shown = replace(said, language=language)._repr_html_() if said else ""
+        notices = "".join(f"<div>{html(notice.to(language))}</div>" for notice in self.quiz.progress.notices)
+        self._status.value = f'<div role="status" class="gradacc-said" lang="{language}">{shown}{notices}</div>'
+
+    def _show_buttons(self, question: Question | None) -> None:
+        alone = len(self.ids) == 1
+        shown = {
+            "answer": question is not None,
+            "hint": question is not None and self.quiz.has_hint(question.id),
+            "solution": question is not None and self.quiz.may_see_solution(question.id),
+            "previous": self.index > 0,
+            "next": not alone and question is not None,
+            "retake": question is None,
+        }
+        for name, here in shown.items():
+            self.buttons[name].layout.display = None if here else "none"
+
+    def _heading(self) -> Text:
+        if self.question is None:
+            return self.quiz.bank.title
+        state = self._state(self.question)
+        number = fill(words.QUESTION_OF, {"number": self.index + 1, "total": len(self.ids)})
+        parts = [self.quiz.bank.title, number, state] if len(self.ids) > 1 else [self.quiz.bank.title, state]
+        return Text(" · ".join(part.en for part in parts), " · ".join(part.nl for part in parts))
+
+    def _state(self, question: Question) -> Text:
+        if isinstance(question, Predict):
+            predicted = self.quiz.prediction_text(question.id)
+            if predicted is None:
+                return words.STATE_OPEN
+            return Text(*(
+                fill(words.STATE_COMMITTED, {"predicted": predicted.to(to)}).to(to) for to in ("en", "nl")
+            ))  # fmt: skip
+        given = self.quiz.given(question.id)
+        if given is None:
+            return words.STATE_OPEN
+        if given.fraction == 1:
+            return words.STATE_RIGHT
+        return words.STATE_PARTLY if given.fraction > 0 else words.STATE_WRONG
+
+    def _given(self, question: Question) -> Any:
+        """What to put into the control: what stands in it, else what was answered before."""
+        if self._control is not None and self._shown_id == question.id:
+            return self._control.value()
+        self._shown_id = question.id
+        if isinstance(question, Predict):
+            return self.quiz.prediction(question.id)
+        given: Answer | None = self.quiz.given(question.id)
+        return None if given is None else given.value
+
+    _shown_id = ""
+
+    def _answer(self) -> None:
+        question, control = self.question, self._control
+        if question is None or control is None:
+            return
+        value = control.value()
+        if value is None:
+            missing = words.PICK_FIRST
+            if isinstance(question, Code):
+                missing = fill(words.NO_FUNCTION, {"name": exercise(question.exercise).function})
+            self._said = Feedback(missing, self.quiz.language, counted=False)
+        else:
+            if isinstance(question, Code):
+                self._say(words.CHECKING)
+            self._said = self.quiz.answer(question.id, value)
+        self._head.value = self._in_language(self._heading())
+        self._draw_words()
+        self._show_buttons(question)
+
+    def _hint(self) -> None:
+        if self.question is not None:
+            hint = self.quiz.hint(self.question.id)
+            if hint not in self._hints:
+                self._hints.append(hint)
+            self._draw_words()
+
+    def _solution(self) -> None:
+        if self.question is not None:
+            self._said = self.quiz.solution(self.question.id)
+            self._draw_words()
+
+    def _retake(self) -> None:
+        self.quiz.retake()
+        self._shown_id = ""
+        self.go(0)
+
+    def _change_language(self) -> None:
+        self.quiz.language = self._language.value
+        self._draw()
+
+    def _where_stopped(self) -> int:
+        """The first question without an answer; the result if there is none."""
+        for index, question_id in enumerate(self.ids):
+            question = self.quiz.bank.question(question_id)
+            if not isinstance(question, Predict) and self.quiz.given(question_id) is None:
+                return index
+        return len(self.ids) if len(self.ids) > 1 else 0
+
+    def _guard(self, action: Callable[[], None]) -> Callable[..., None]:
+        """A callback whose error is shown here: Jupyter would lose it."""
+
+        def run(*_: Any) -> None:
+            with self._lock:
+                try:
+                    action()
+                except Exception as error:
+                    self._say(fill(words.WENT_WRONG, {"error": f"{type(error).__name__}: {error}"}))
+
+        return run
+
+    def _say(self, text: Text) -> None:
+        said = self._in_language(html(text.to(self.quiz.language)))
+        self._status.value = f'<div role="status" class="gradacc-said">{said}</div>'
+
+    def _in_language(self, inner: str | Text) -> str:
+        """HTML, or a text to escape, marked with its language for screen readers."""
+        language = self.quiz.language
+        shown = html(inner.to(language)) if isinstance(inner, Text) else inner
+        return f'<div lang="{language}">{shown}</div>'
+
+
+def show(quiz: Quiz, question_ids: Sequence[str]) -> None:
+    """Show the questions: as widgets in a notebook, as text elsewhere."""
+    if place() is Place.TERMINAL:
+        print(as_text(quiz, question_ids))
+        return
+    from IPython.display import display
+
+    display(QuizView(quiz, question_ids).box)
+
+
+def as_text(quiz: Quiz, question_ids: Sequence[str]) -> str:
+    """The questions, for reading without widgets."""
+    language = quiz.language
+    lines = [quiz.bank.title.to(language), words.OUTSIDE.to(language)]
+    for question_id in question_ids:
+        question = quiz.bank.question(question_id)
+        unit = f" [{question.unit.to(language)}]" if isinstance(question, NumberQuestion) and question.unit else ""
+        lines += ["", f"{question_id}: {quiz.prompt(question_id).to(language)}{unit}"]
+        lines += [f"  {option.id}: {option.text.to(language)}" for option in quiz.options(question_id)]
+        listing = question.listing() if isinstance(question, Spot) else []
+        lines += [f"{number:>3}  {line}" for number, line in enumerate(listing, start=1)]
+    return "\n".join(lines)
+
+
+def _close(widget: widgets.Widget) -> None:
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    widget.close()

@@ -1,0 +1,99 @@
+"""What the quiz itself says, around the texts of the banks."""
+
+from gradacc_lessons.text import Text
+
+RIGHT = Text("✓ Right.", "✓ Goed.")
+WRONG = Text("✗ Not right.", "✗ Niet goed.")
+PARTLY = Text("◐ Partly right: {share}.", "◐ Gedeeltelijk goed: {share}.")
+NO_ANSWER = Text("○ Not an answer yet.", "○ Nog geen antwoord.")
+NOTED = Text("○ Noted.", "○ Genoteerd.")
+PRACTICE = Text(
+    "Your first answer is the one that counts; this one is practice.",
+    "Je eerste antwoord telt; dit is om te oefenen.",
+)
+COMMITTED = Text(
+    "You predict {predicted}. Now run it and see. Until the run you can still change it.",
+    "Je voorspelt {predicted}. Voer het nu uit en kijk. Tot de run kun je het nog veranderen.",
+)
+TOO_LATE = Text(
+    "The run has been made, so your prediction stays {predicted}.",
+    "De run is al geweest, dus je voorspelling blijft {predicted}.",
+)
+NO_PREDICTION = Text(
+    "You made no prediction before this run; it measured {measured}.",
+    "Je hebt voor deze run niets voorspeld; gemeten is {measured}.",
+)
+HINT = Text("Hint {number} of {total}: {hint}", "Hint {number} van {total}: {hint}")
+NO_HINT = Text("There is no hint for this question.", "Bij deze vraag is er geen hint.")
+ANSWER_FIRST = Text(
+    "Answer the question first; its solution is shown after that.",
+    "Beantwoord eerst de vraag; daarna zie je de oplossing.",
+)
+SOLUTION = Text("Solution: {solution}", "Oplossing: {solution}")
+SOLUTION_CODE = Text(
+    "One way to write it. Yours may look quite different and be as right.",
+    "Eén manier om het te schrijven. De jouwe mag er heel anders uitzien en net zo goed zijn.",
+)
+MEASURED_DECIDES = Text(
+    "There is no solution to look up: the run decides.", "Er is geen oplossing om op te zoeken: de run beslist."
+)
+LINE = Text("line {lines}", "regel {lines}")
+OR = Text("or", "of")
+
+RESULT = Text(
+    "{points} of {of} points ({share}); {mark} passes.", "{points} van {of} punten ({share}); {mark} is voldoende."
+)
+PASSED = Text("✓ Passed.", "✓ Gehaald.")
+NOT_YET = Text("✗ Not passed yet.", "✗ Nog niet gehaald.")
+BEST = Text("Your best take: {share}.", "Je beste poging: {share}.")
+ANSWERED = Text("{answered} of {questions} questions answered.", "{answered} van {questions} vragen beantwoord.")
+PREDICTED = Text("{made} of {asked} predictions made.", "{made} van {asked} voorspellingen gedaan.")
+REREAD = Text("Read again: {sections}.", "Lees nog eens: {sections}.")
+
+LANGUAGE = Text("Language", "Taal")
+QUESTION_OF = Text("Question {number} of {total}", "Vraag {number} van {total}")
+STATE_RIGHT = Text("answered: right", "beantwoord: goed")
+STATE_WRONG = Text("answered: not right", "beantwoord: niet goed")
+STATE_PARTLY = Text("answered: partly right", "beantwoord: gedeeltelijk goed")
+STATE_OPEN = Text("not answered yet", "nog niet beantwoord")
+STATE_COMMITTED = Text("prediction made: {predicted}", "voorspelling gedaan: {predicted}")
+POINTS = Text("{points} points", "{points} punten")
+PICK_ONE = Text("Pick one:", "Kies er één:")
+PICK_ALL = Text("Pick all that hold:", "Kies alles wat klopt:")
+YOUR_NUMBER = Text("Your answer:", "Jouw antwoord:")
+NUMBER_IN = Text("Your answer, in {unit}:", "Jouw antwoord, in {unit}:")
+FAULTY_LINE = Text("The faulty line:", "De foute regel:")
+CHOOSE_LINE = Text("choose a line", "kies een regel")
+LINE_NUMBER = Text("line {line}: {code}", "regel {line}: {code}")
+LISTING = Text("Listing with line numbers", "Listing met regelnummers")
+WRITE_IN_CELL = Text(
+    "Write it in a cell of this notebook, run the cell, then come back and check. Begin with:",
+    "Schrijf hem in een cel van dit notebook, voer de cel uit, kom dan terug en laat hem nakijken. Begin met:",
+)
+NO_FUNCTION = Text(
+    "There is no function {name} in this notebook yet. Write it in a cell, run the cell, then check again.",
+    "Er is nog geen functie {name} in dit notebook. Schrijf hem in een cel, voer de cel uit en laat hem dan nakijken.",
+)
+PICK_FIRST = Text("Give an answer first.", "Geef eerst een antwoord.")
+ANSWER = Text("Answer", "Antwoord")
+PREDICT = Text("Predict", "Voorspel")
+CHECK = Text("Check {name}", "Kijk {name} na")
+ASK_HINT = Text("Hint", "Hint")
+ASK_SOLUTION = Text("Solution", "Oplossing")
+PREVIOUS = Text("Previous", "Vorige")
+NEXT = Text("Next", "Volgende")
+TO_RESULT = Text("Result", "Resultaat")
+RETAKE = Text("Take it again", "Doe hem opnieuw")
+RETAKE_NOTE = Text(
+    "Taking it again draws new numbers and another order. Your best take counts.",
+    "Als je hem opnieuw doet, krijg je andere getallen en een andere volgorde. Je beste poging telt.",
+)
+CHECKING = Text("Checking …", "Aan het nakijken …")
+WENT_WRONG = Text(
+    "Something went wrong in the quiz itself ({error}). Your earlier answers are kept; run the cell again.",
+    "Er ging iets mis in de quiz zelf ({error}). Je eerdere antwoorden zijn bewaard; voer de cel opnieuw uit.",
+)
+OUTSIDE = Text(
+    "Answer with quiz.answer(question, value). The questions:",
+    "Antwoord met quiz.answer(vraag, waarde). De vragen:",
+)
