@@ -4,14 +4,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gradacc_lessons import __version__
+from gradacc_lessons.text import LANGUAGES, Language
+
+if TYPE_CHECKING:
+    from gradacc_lessons.detective.scenarios import Scope
 
 LANGUAGE = click.option(
     "--language",
-    type=click.Choice(["en", "nl"]),
+    type=click.Choice(LANGUAGES),
     help="The language of the answer; without it, the one you chose in the lessons.",
 )
 
@@ -90,7 +95,7 @@ def quiz_check(folder: Path | None) -> None:
 
 @main.command()
 @LANGUAGE
-def progress(language: str) -> None:
+def progress(language: Language | None) -> None:
     """Show what you have done so far.
 
     Example:  gradacc progress
@@ -111,7 +116,7 @@ def progress(language: str) -> None:
     help="How much the loop must get right: full windows, a short last window too, micro-batches of any size too.",
 )
 @LANGUAGE
-def diagnose(target: str, scope: str, language: str) -> None:
+def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
     """Name the mistake in a training loop of yours.
 
     The function is called as train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps), in a
@@ -119,12 +124,15 @@ def diagnose(target: str, scope: str, language: str) -> None:
 
     Example:  gradacc diagnose my_loop.py:train_epoch --scope tail
     """
-    from gradacc_lessons.detective.diagnose import diagnose_file
+    from gradacc_lessons.detective.diagnose import diagnose as diagnose_loop
+    from gradacc_lessons.detective.files import load_function
+    from gradacc_lessons.progress import learner_progress
 
+    answer_in = language or learner_progress().language
     with _one_sentence():
-        diagnosis = diagnose_file(target, scope)
-    click.echo(diagnosis.message.to(language))
-    sys.exit(0 if diagnosis.outcome.name == "CORRECT" else 1)
+        diagnosis = diagnose_loop(load_function(target, language=answer_in), scope, language=answer_in)
+    click.echo(str(diagnosis))
+    sys.exit(0 if diagnosis.correct else 1)
 
 
 @main.command()
