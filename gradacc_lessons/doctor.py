@@ -257,7 +257,7 @@ def _course_files() -> str:
 
 
 def _progress() -> str:
-    from gradacc_lessons.progress import progress_file
+    from gradacc_lessons.progress import progress_file, shown
 
     file: Path = progress_file()
     folder = next(parent for parent in file.parents if parent.exists())
@@ -265,4 +265,4 @@ def _progress() -> str:
         raise RuntimeError(f"{file} cannot be written")
     if shutil.disk_usage(folder).free < ROOM_FOR_PROGRESS_BYTES:
         raise RuntimeError(f"there is no room left on the disk of {folder}")
-    return str(file)
+    return shown(file)

@@ -185,6 +185,15 @@ def progress_file() -> Path:
     return user_data_path("gradacc-lessons", appauthor=False) / FILE_NAME
 
 
+def shown(file: Path) -> str:
+    """Where `file` is, as it may stand in a notebook that is handed on: without anybody's name in it."""
+    if home := os.environ.get("GRADACC_HOME"):
+        folder, name = Path(home).expanduser(), "GRADACC_HOME"
+    else:
+        folder, name = Path.home(), "~"
+    return f"{name}/{file.relative_to(folder).as_posix()}" if file.is_relative_to(folder) else str(file)
+
+
 def learner_progress() -> Progress:
     """The learner's progress; one object per file and process, so that lessons share what the disk refused."""
     return _progress(progress_file())
@@ -204,7 +213,7 @@ def summary(language: Language | None = None) -> str:
     if not rows:
         lines = [Text("You have not begun a quiz yet.", "Je bent nog aan geen quiz begonnen.").to(to)]
     lines.append("")
-    lines.append(Text("Kept in", "Bewaard in").to(to) + f" {progress.file}")
+    lines.append(Text("Kept in", "Bewaard in").to(to) + f" {shown(progress.file)}")
     return "\n".join([*lines, *(notice.to(to) for notice in progress.notices)])
 
 
