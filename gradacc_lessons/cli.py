@@ -86,7 +86,7 @@ def quiz_check(folder: Path | None) -> None:
     Example:  gradacc quiz check --bank my-quizzes
     """
     from gradacc_lessons.course import course_folder
-    from gradacc_lessons.quiz.bank import check_banks
+    from gradacc_lessons.quiz.check import check_banks
 
     with _one_sentence():
         problems = check_banks(folder or course_folder("quizzes"))

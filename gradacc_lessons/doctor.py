@@ -245,7 +245,7 @@ def _data() -> str:
 
 
 def _course_files() -> str:
-    from gradacc_lessons.quiz.bank import check_banks
+    from gradacc_lessons.quiz.check import check_banks
 
     lessons = sorted(course_folder("notebooks").glob("*.ipynb"))
     problems = check_banks(course_folder("quizzes"))

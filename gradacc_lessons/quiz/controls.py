@@ -89,15 +89,16 @@ def _type_number(quiz: Quiz, question: Question, language: Language) -> Control:
 def _pick_line(quiz: Quiz, question: Question, language: Language) -> Control:
     assert isinstance(question, Spot)
     lines = question.listing()
-    numbered = "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))
-    listing = widgets.HTML(
-        f'<pre role="group" aria-label="{escape(words.LISTING.to(language))}">{escape(numbered)}</pre>'
+    numbered = "".join(
+        f'<span class="gradacc-line">{number:>3}  {escape(line)}</span>' for number, line in enumerate(lines, start=1)
     )
-    options: list[tuple[str, int | None]] = [(words.CHOOSE_LINE.to(language), None)]
+    name = escape(words.LISTING.to(language))
+    listing = widgets.HTML(f'<pre role="group" aria-label="{name}">{numbered}</pre>')
+    options: list[tuple[str, int]] = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            name = fill(words.LINE_NUMBER, {"line": number, "code": line.strip()})
-            options.append((name.to(language), number))
+            label = fill(words.LINE_NUMBER, {"line": number, "code": line.strip()})
+            options.append((label.to(language), number))
     choice = widgets.Dropdown(
         options=options,
         value=None,

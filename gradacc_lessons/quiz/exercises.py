@@ -172,9 +172,9 @@ TRAIN_EPOCH_WINDOWS = Exercise(
         "window's mean loss. `loss_fn(model, batch)` gives a micro-batch's mean loss. Here every window is full and "
         "every micro-batch has the same size.",
         "Schrijf `train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps)`: ga één keer door de "
-        "lijst met micro-batches en maak één update per venster van `accumulation_steps` micro-batches, met de gradient "
-        "van de gemiddelde loss van het venster. `loss_fn(model, batch)` geeft de gemiddelde loss van een micro-batch. "
-        "Hier is elk venster vol en heeft elke micro-batch dezelfde grootte.",
+        "lijst met micro-batches en maak één update per venster van `accumulation_steps` micro-batches, met de "
+        "gradient van de gemiddelde loss van het venster. `loss_fn(model, batch)` geeft de gemiddelde loss van een "
+        "micro-batch. Hier is elk venster vol en heeft elke micro-batch dezelfde grootte.",
     ),
     starter=_SIGNATURE
     + '    """One pass over the micro-batches: one update per window."""\n    raise NotImplementedError\n',

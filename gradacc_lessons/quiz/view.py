@@ -37,7 +37,11 @@ STYLE = """<style>
 .gradacc-quiz .widget-checkbox span { white-space: normal; }
 .gradacc-quiz .widget-text > label, .gradacc-quiz .widget-dropdown > label { white-space: normal; }
 .gradacc-quiz .widget-html-content { line-height: 1.45; white-space: normal; }
-.gradacc-quiz pre { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.35; padding: 6px; margin: 4px 0; }
+.gradacc-quiz pre { white-space: pre-wrap; overflow-wrap: break-word; word-break: normal; line-height: 1.35;
+  padding: 6px; margin: 4px 0; }
+.gradacc-quiz .widget-toggle-buttons { width: auto; flex-flow: row wrap; align-items: center; }
+.gradacc-quiz .gradacc-line { display: block; padding-left: 5ch; text-indent: -5ch; }
+.gradacc-quiz .gradacc-head { font-weight: bold; }
 .gradacc-quiz .gradacc-said { border-left: 4px solid currentColor; padding: 4px 10px; margin: 4px 0; }
 .gradacc-quiz .gradacc-said:empty { display: none; }
 </style>"""
@@ -86,6 +90,7 @@ class QuizView:
             style={"button_width": "auto", "description_width": "initial"},
         )
         self._language.observe(self._guard(self._change_language), names="value")
+        self._head.add_class("gradacc-head")
         self._place = widgets.VBox()
         actions = {
             "answer": self._answer, "hint": self._hint, "solution": self._solution,
