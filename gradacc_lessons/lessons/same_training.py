@@ -18,7 +18,7 @@ UPDATES = 100
 LEARNING_RATE = 0.3
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
-BOUNDS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1)
+BOUNDS = ("1e-12", "1e-9", "1e-6", "0.001", "0.1")
 """Relative differences are told as the first of these that they stay below."""
 STYLES = ((BLUE, "-", 4.0), (ORANGE, "--", 1.8), (GREEN, ":", 1.8))
 """Colour, line and width of the first, second and third curve: the first is wide, so that others show on it."""
@@ -143,4 +143,4 @@ def _relative(difference: float) -> str:
     """A relative difference as a bound: its digits depend on the machine."""
     if difference == 0:
         return "0"
-    return next((f"less than {bound:g}" for bound in BOUNDS if difference < bound), "more than 0.1")
+    return next((f"less than {bound}" for bound in BOUNDS if difference < float(bound)), "more than 0.1")

@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 
 LABEL_WIDTH = "150px"
+FIELD_LABEL_WIDTH = "210px"
 
 
 class Control:
@@ -52,8 +53,8 @@ class NumberSlider(Control):
             layout=widgets.Layout(width="420px"),
         )  # fmt: skip
         self.field = widgets.IntText(
-            value=value, description=f"{label} (number)", style={"description_width": "initial"},
-            layout=widgets.Layout(width="280px"),
+            value=value, description=f"{label} (number)", style={"description_width": FIELD_LABEL_WIDTH},
+            layout=widgets.Layout(width="290px"),
         )  # fmt: skip
         super().__init__(name, widgets.HBox([self.slider, self.field], layout=_WRAP), self.slider)
 

@@ -24,10 +24,10 @@ class StaticTwin:
     """A few rows with the numbers behind it."""
 
     def _repr_html_(self) -> str:
-        return f"{self.picture}<p>{html.escape(self.sentence)}</p>{table_html(self.table)}"
+        return f"{self.picture}<p>{html.escape(self.sentence)}</p>{Table(self.table)._repr_html_()}"
 
     def __repr__(self) -> str:
-        return f"{self.sentence}\n\n{self.table.to_string(index=False)}"
+        return f"{self.sentence}\n\n{Table(self.table)!r}"
 
 
 def picture_html(figure: LiveFigure, sentence: str) -> str:
@@ -38,6 +38,15 @@ def picture_html(figure: LiveFigure, sentence: str) -> str:
     return f'<img alt="{alt}" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
 
 
-def table_html(table: pd.DataFrame) -> str:
-    """A table whose cells are escaped and whose header cells are marked as such."""
-    return str(table.to_html(index=False, border=0, justify="left"))
+@dataclass(frozen=True)
+class Table:
+    """A DataFrame without its index, which a screen reader meets as an empty heading; cells are escaped."""
+
+    data: pd.DataFrame
+    """What it shows."""
+
+    def _repr_html_(self) -> str:
+        return str(self.data.to_html(index=False, border=0, justify="left"))
+
+    def __repr__(self) -> str:
+        return str(self.data.to_string(index=False))
