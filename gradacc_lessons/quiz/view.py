@@ -6,6 +6,7 @@ learner's progress, so that a view can be thrown away at any time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from threading import RLock
 from typing import Any
 
@@ -18,7 +19,7 @@ from gradacc_lessons.quiz.controls import Control, control_for
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, html
 from gradacc_lessons.quiz.grade import fill
-from gradacc_lessons.quiz.questions import Code, NumberQuestion, Predict, Question, Spot
+from gradacc_lessons.quiz.questions import Choice, Code, NumberQuestion, Predict, Question, Spot
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
 
@@ -135,7 +136,9 @@ class QuizView:
             self._ask.value = self._in_language(html(words.RETAKE_NOTE.to(language)))
             self._place.children = ()
         else:
-            self._ask.value = self._in_language(html(self.quiz.prompt(question.id).to(language)))
+            listing = question.code if isinstance(question, Choice) else None
+            shown = f"<pre>{escape(listing.rstrip())}</pre>" if listing else ""
+            self._ask.value = self._in_language(html(self.quiz.prompt(question.id).to(language)) + shown)
             self._draw_control(question)
         self._draw_words()
         self._show_buttons(question)
@@ -299,6 +302,8 @@ def as_text(quiz: Quiz, question_ids: Sequence[str]) -> str:
         question = quiz.bank.question(question_id)
         unit = f" [{question.unit.to(language)}]" if isinstance(question, NumberQuestion) and question.unit else ""
         lines += ["", f"{question_id}: {quiz.prompt(question_id).to(language)}{unit}"]
+        if isinstance(question, Choice) and question.code:
+            lines += [f"     {line}" for line in question.code.rstrip().split("\n")]
         lines += [f"  {option.id}: {option.text.to(language)}" for option in quiz.options(question_id)]
         listing = question.listing() if isinstance(question, Spot) else []
         lines += [f"{number:>3}  {line}" for number, line in enumerate(listing, start=1)]

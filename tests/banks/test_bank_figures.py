@@ -321,7 +321,7 @@ def test_each_wrong_formula_gets_its_own_words(question_id: str) -> None:
     asked = question(question_id)
     for drawn in draws(asked):
         right = grade(asked, asked.answer.value(drawn), drawn)
-        assert right.correct and right.feedback.en.startswith("Yes")
+        assert right.correct
         for index, mistake in enumerate(asked.mistakes, start=1):
             wrong = grade(asked, mistake.formula.value(drawn), drawn)
             assert not wrong.correct

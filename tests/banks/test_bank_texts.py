@@ -123,11 +123,26 @@ def test_options_are_different_and_so_is_what_is_said_about_them(asked: Question
             assert len(said) == len(set(said))
 
 
-def test_only_right_answers_are_greeted_with_yes(asked: Question) -> None:
+def test_where_several_can_be_picked_each_says_yes_or_no(asked: Question) -> None:
+    # Elsewhere the verdict that stands before the feedback says it.
     for option in getattr(asked, "options", ()):
         if hasattr(option, "feedback"):
-            assert option.feedback.en.startswith("Yes") == option.correct, option.id
-            assert option.feedback.nl.startswith("Ja.") == option.correct, option.id
+            several = asked.kind == "multiple"
+            said = ("Yes. ", "Ja. ") if option.correct else ("No. ", "Nee. ")
+            assert option.feedback.en.startswith(said[0]) == several, option.id
+            assert option.feedback.nl.startswith(said[1]) == several, option.id
+            assert several or not option.feedback.en.startswith(("Yes", "No.")), option.id
+    for place, text in texts(asked):
+        if not place.startswith("feedback"):
+            assert not text.en.startswith(("Yes. ", "No. ")) and not text.nl.startswith(("Ja. ", "Nee. ")), place
+
+
+def test_names_in_code_stand_between_backticks(asked: Question) -> None:
+    for place, text in texts(asked):
+        for words in (text.en, text.nl):
+            bare = re.sub(r"`[^`\n]+`", "", words)
+            assert "`" not in bare, (place, words)
+            assert not re.search(r"\w\.\w+\(|(?<!\w)\.grad|\w_\w|\boptimizer\.", bare), (place, words)
 
 
 def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
