@@ -141,6 +141,7 @@ class Store:
                     db.execute("PRAGMA journal_mode = WAL")
                     _upgrade(db)
 
+
 def _connect(file: Path) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
     db.execute("PRAGMA synchronous = FULL")
@@ -183,17 +184,24 @@ def _version(file: Path) -> int | None:
 
 def _copy_into(file: Path, memory: sqlite3.Connection) -> bool:
     """Copy what the disk holds into memory; False if it cannot be read or is of another version."""
+    wal = _companions(file)[0]
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            # A folder that cannot be written to cannot be opened in WAL mode either: open a copy.
-            for part in (file, _companions(file)[0]):
-                if part.exists():
+        if not wal.exists() or wal.stat().st_size == 0:
+            # All is in the file itself. "immutable" reads it without the shared memory that WAL mode would create.
+            _backup(f"{file.absolute().as_uri()}?immutable=1", memory)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                for part in (file, wal):
                     shutil.copy(part, folder)
-            with closing(sqlite3.connect(Path(folder) / file.name)) as copy:
-                copy.backup(memory)
+                _backup((Path(folder) / file.name).as_uri(), memory)
         return int(memory.execute("PRAGMA user_version").fetchone()[0]) == len(VERSIONS)
     except (OSError, sqlite3.Error):
         return False
+
+
+def _backup(uri: str, memory: sqlite3.Connection) -> None:
+    with closing(sqlite3.connect(uri, uri=True)) as source:
+        source.backup(memory)
 
 
 @contextmanager

@@ -1,0 +1,404 @@
+"""Progress is kept: by several processes at once, through kills, full disks, damage and other versions."""
+
+import ctypes
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+
+from gradacc_lessons.progress import PASS_MARK, Prediction, Progress, learner_progress, progress_file, summary
+from gradacc_lessons.progress_store import VERSIONS
+from gradacc_lessons.text import LANGUAGES
+
+LESSON = "01_accumulate"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "progress.sqlite"
+
+
+def add(progress: Progress, question: str, fraction: float = 1.0, *, take: int = 1, retry: bool = False) -> bool:
+    progress.begin_take(LESSON, take, 4.0, 4)
+    return progress.add_answer(LESSON, question, take, question, fraction, 1.0, retry=retry)
+
+
+def questions(progress: Progress) -> list[str]:
+    return [answer.question for answer in progress.answers(LESSON)]
+
+
+def quick_check(file: Path) -> str:
+    db = sqlite3.connect(file)
+    try:
+        return str(db.execute("PRAGMA integrity_check").fetchone()[0])
+    finally:
+        db.close()
+
+
+# What is kept
+
+
+def test_an_answer_comes_back_as_it_was_given(file: Path) -> None:
+    progress = Progress(file)
+    assert progress.answers(LESSON) == [] and progress.take(LESSON) == 0 and not progress.notices
+    progress.begin_take(LESSON, 1, 4.0, 3)
+    for value in ("sums", ["a", "é"], 1.5, 3, None):
+        progress.add_answer(LESSON, "one", 1, value, 0.25, 2.0)
+    kept = Progress(file).answers(LESSON)
+    assert [answer.value for answer in kept] == ["sums", ["a", "é"], 1.5, 3, None]
+    assert {(answer.take, answer.fraction, answer.points) for answer in kept} == {(1, 0.25, 2.0)}
+    assert [answer.first for answer in kept] == [answer.counts for answer in kept] == [True, *[False] * 4]
+    assert progress.answers("02_scale_the_loss") == []
+
+
+def test_only_the_first_answer_of_a_take_counts_unless_tries_are_allowed(file: Path) -> None:
+    progress = Progress(file)
+    assert [add(progress, "one", 0.0), add(progress, "one"), add(progress, "one", take=2)] == [True, False, True]
+    assert [add(progress, "two", 0.0, retry=True), add(progress, "two", retry=True)] == [True, True]
+
+
+def test_settings_language_and_seed_are_kept(file: Path) -> None:
+    progress = Progress(file)
+    assert progress.language == "en"
+    progress.set("language", "nl")
+    seed = progress.seed()
+    again = Progress(file)
+    assert (again.language, again.seed()) == ("nl", seed)
+    assert len(seed) == 32 and Progress(file.with_name("other.sqlite")).seed() != seed
+    progress.set("language", "fr")
+    assert progress.language == "en"  # not one of ours
+
+
+def test_a_prediction_is_kept_with_what_was_measured(file: Path) -> None:
+    progress = Progress(file)
+    assert progress.prediction(LESSON, "p") is None
+    progress.add_prediction(LESSON, "p", Prediction(47.0))
+    assert progress.prediction(LESSON, "p") == Prediction(47.0, None, None)
+    progress.add_prediction(LESSON, "p", Prediction(47.0, 48.0, 0.0))
+    assert Progress(file).prediction(LESSON, "p") == Prediction(47.0, 48.0, 0.0)
+
+
+def test_the_best_take_is_the_one_that_is_shown(file: Path) -> None:
+    progress = Progress(file)
+    for question, fraction in (("a", 1.0), ("b", 0.5), ("b", 1.0)):
+        add(progress, question, fraction)
+    (only,) = progress.results()
+    assert (only.best, only.answered, only.questions, only.takes, only.passed) == (1.5 / 4, 2, 4, 1, False)
+    for question in "abcd":
+        add(progress, question, 0.8, take=2)
+    progress.begin_take(LESSON, 3, 4.0, 4)
+    (best,) = progress.results()
+    assert (best.takes, best.answered, best.passed) == (3, 4, True)
+    assert best.best == pytest.approx(PASS_MARK)
+
+
+def test_of_an_exercise_the_best_try_counts(file: Path) -> None:
+    progress = Progress(file)
+    for fraction in (0.0, 1.0, 0.0):
+        add(progress, "code", fraction, retry=True)
+    assert progress.results()[0].best == 1 / 4
+
+
+def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GRADACC_HOME", str(tmp_path / "overview"))
+    assert progress_file() == tmp_path / "overview" / "progress.sqlite"
+    assert "not begun" in summary("en") and "nog aan geen quiz begonnen" in summary("nl")
+    add(learner_progress(), "a")
+    assert learner_progress() is learner_progress()
+    assert "25%  below the 80% that passes, 1 of 4 questions, take 1" in summary()
+    assert "25%  onder de 80% die nodig is, 1 van 4 vragen, poging 1" in summary("nl")
+    assert "Kept in GRADACC_HOME/progress.sqlite" in summary()
+
+
+# Several at once
+
+WRITER = """
+import sys
+from pathlib import Path
+from gradacc_lessons.progress import Progress
+progress = Progress(Path(sys.argv[1]))
+for n in range(int(sys.argv[3])):
+    first = progress.add_answer("01_accumulate", f"shared-{n}", 1, sys.argv[2], 1.0, 1.0)
+    print(f"{sys.argv[2]} {n} {first}", flush=True)
+"""
+
+
+def writer(file: Path, name: str, answers: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", WRITER, str(file), name, str(answers)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_lose_nothing_and_agree_on_who_was_first(file: Path) -> None:
+    both = [writer(file, name, 50) for name in ("left", "right")]  # the file does not exist yet, for either
+    said = [process.communicate(timeout=100)[0].splitlines() for process in both]
+    assert [process.returncode for process in both] == [0, 0] and [len(lines) for lines in said] == [50, 50]
+    kept = Progress(file).answers(LESSON)
+    assert len(kept) == 100
+    for n in range(50):
+        firsts = [answer.value for answer in kept if answer.question == f"shared-{n}" and answer.first]
+        acknowledged = [line.split()[0] for lines in said for line in lines if line.endswith(f" {n} True")]
+        assert firsts == acknowledged and len(firsts) == 1
+
+
+def test_threads_share_one_object(file: Path) -> None:
+    progress = Progress(file)
+    threads = [threading.Thread(target=lambda k=k: [add(progress, f"{k}-{n}") for n in range(10)]) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(questions(progress)) == sorted(f"{k}-{n}" for k in range(4) for n in range(10))
+
+
+def kill_writers(file: Path, kills: int) -> tuple[int, int]:
+    """Kill a writer `kills` times in the middle; (answers it acknowledged, those of them that are lost)."""
+    chance, acknowledged = random.Random(0), 0
+    lost = 0
+    for round_ in range(kills):
+        process = writer(file, f"round-{round_}", 100_000)
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]  # it has begun
+        killer = threading.Timer(chance.uniform(0.0, 0.15), process.kill)
+        killer.start()
+        lines += process.stdout.readlines()
+        assert process.wait() == -signal.SIGKILL
+        done = [line for line in lines if line.endswith("\n")]
+        values = [answer.value for answer in Progress(file).answers(LESSON)]
+        lost += max(0, len(done) - values.count(f"round-{round_}"))
+        acknowledged += len(done)
+    return acknowledged, lost
+
+
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(file: Path) -> None:
+    acknowledged, lost = kill_writers(file, kills=4)
+    assert acknowledged > 4 and lost == 0
+    assert quick_check(file) == "ok" and not Progress(file).notices
+
+
+@pytest.mark.long
+def test_a_hundred_kills_lose_nothing(file: Path) -> None:
+    acknowledged, lost = kill_writers(file, kills=100)
+    assert acknowledged > 100 and lost == 0
+    assert quick_check(file) == "ok" and not Progress(file).notices
+
+
+# Other versions and damage
+
+
+def old_file(file: Path, version: int) -> None:
+    """A file as an earlier version of the course left it, with one answer."""
+    file.parent.mkdir(parents=True)
+    db = sqlite3.connect(file)
+    for step in VERSIONS[:version]:
+        db.executescript(step)
+    db.execute("INSERT INTO takes VALUES (?, 1, 4.0, 4, '2026-01-01T00:00:00+00:00')", (LESSON,))
+    db.execute(
+        "INSERT INTO answers (lesson, question, take, first, counts, value, fraction, points, at)"
+        " VALUES (?, 'old', 1, 1, 1, '\"sums\"', 1.0, 1.0, '2026-01-01T00:00:00+00:00')",
+        (LESSON,),
+    )
+    db.execute(f"PRAGMA user_version = {version}")
+    db.commit()
+    db.close()
+
+
+def aside(file: Path, why: str) -> list[Path]:
+    return sorted(path for path in file.parent.glob(f"progress.{why}-*.sqlite"))
+
+
+def said(progress: Progress) -> str:
+    assert all(notice.to(language) for notice in progress.notices for language in LANGUAGES)
+    return " ".join(notice.en for notice in progress.notices)
+
+
+@pytest.mark.parametrize("version", range(1, len(VERSIONS)))
+def test_an_older_file_is_brought_up_to_date_and_a_copy_is_kept(file: Path, version: int) -> None:
+    old_file(file, version)
+    progress = Progress(file)
+    assert questions(progress) == ["old"]
+    (copy,) = aside(file, f"version-{version}")
+    assert str(copy) in said(progress) and "older version" in said(progress)
+    db = sqlite3.connect(copy)
+    assert db.execute("PRAGMA user_version").fetchone()[0] == version
+    assert db.execute("SELECT question FROM answers").fetchall() == [("old",)]
+    db.close()
+    progress.add_prediction(LESSON, "p", Prediction(1.0))
+    assert Progress(file).prediction(LESSON, "p") == Prediction(1.0) and not Progress(file).notices
+
+
+def test_a_newer_file_is_kept_aside(file: Path) -> None:
+    add(Progress(file), "new")
+    db = sqlite3.connect(file)
+    db.execute(f"PRAGMA user_version = {len(VERSIONS) + 1}")
+    db.close()
+    progress = Progress(file)
+    (kept,) = aside(file, "newer")
+    assert "newer version" in said(progress) and str(kept) in said(progress)
+    assert questions(progress) == [] and add(progress, "fresh")
+    db = sqlite3.connect(kept)
+    assert db.execute("SELECT question FROM answers").fetchall() == [("new",)]
+    db.close()
+
+
+def damage_all(file: Path) -> None:
+    file.write_bytes(b"this is no database at all" * 400)
+
+
+def damage_inside(file: Path) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[4096:] = os.urandom(len(raw) - 4096)
+    file.write_bytes(raw)
+
+
+def damage_tables(file: Path) -> None:
+    db = sqlite3.connect(file)
+    db.execute("DROP TABLE answers")
+    db.close()
+
+
+@pytest.mark.parametrize("damage", [damage_all, damage_inside, damage_tables])
+def test_a_damaged_file_is_kept_aside(file: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    add(Progress(file), "before")
+    damage(file)
+    was = file.read_bytes()
+    progress = Progress(file)
+    (kept,) = aside(file, "damaged")
+    assert kept.read_bytes() == was
+    assert "is damaged" in said(progress) and str(kept) in said(progress)
+    assert add(progress, "after") and questions(Progress(file)) == ["after"]
+
+
+def test_damage_in_the_middle_of_a_session_is_noticed(file: Path) -> None:
+    progress = Progress(file)
+    add(progress, "before")
+    damage_all(file)
+    assert add(progress, "after") and questions(progress) == ["after"]
+    assert "is damaged" in said(progress) and len(aside(file, "damaged")) == 1
+
+
+def test_many_processes_set_one_damaged_file_aside_once(file: Path) -> None:
+    add(Progress(file), "before")
+    damage_all(file)
+    all_of_them = [writer(file, f"w{n}", 5) for n in range(3)]
+    for process in all_of_them:
+        process.communicate(timeout=100)
+    assert [process.returncode for process in all_of_them] == [0, 0, 0]
+    assert len(aside(file, "damaged")) == 1 and len(Progress(file).answers(LESSON)) == 15
+
+
+def test_a_folder_that_is_removed_comes_back(file: Path) -> None:
+    progress = Progress(file)
+    add(progress, "before")
+    shutil.rmtree(file.parent)
+    assert add(progress, "after") and questions(Progress(file)) == ["after"]
+
+
+def test_two_files_set_aside_in_one_second_keep_apart(file: Path) -> None:
+    for name in ("one", "two"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(name.encode() * 4096)
+        Progress(file)
+    assert {path.read_bytes()[:3] for path in aside(file, "damaged")} == {b"one", b"two"}
+
+
+# A disk that refuses
+
+
+def test_no_folder_to_write_in_grades_in_memory_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    progress = Progress(tmp_path / "file" / "below" / "progress.sqlite")
+    assert add(progress, "one") and not add(progress, "one")
+    assert questions(progress) == ["one", "one"]
+    progress.set("language", "nl")
+    assert progress.language == "nl" and progress.seed() == progress.seed()
+    assert len(progress.notices) == 1 and "cannot be saved" in said(progress)
+    assert "GRADACC_HOME" in progress.notices[0].nl
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from gradacc_lessons.progress import Progress
+progress = Progress(Path(sys.argv[1]))
+def add(name): return progress.add_answer("01_accumulate", name, 1, "x" * 3000, 1.0, 1.0)
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+assert add("before") and not progress.notices
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))          # no byte more, in any file
+assert add("during") and not add("during")
+assert [a.question for a in progress.answers("01_accumulate")] == ["old", "before", "during", "during"]
+assert len(progress.notices) == 1 and "cannot be saved" in progress.notices[0].en, progress.notices
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))       # room again
+assert add("after") and not progress.notices, progress.notices
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on file sizes to stand for a full disk")
+def test_a_full_disk_loses_nothing_older_and_what_came_meanwhile_is_saved_later(file: Path) -> None:
+    add(Progress(file), "old")
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(file)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    kept = Progress(file).answers(LESSON)
+    assert [(answer.question, answer.first) for answer in kept] == [
+        ("old", True), ("before", True), ("during", True), ("during", False), ("after", True),
+    ]  # fmt: skip
+
+
+def give_up_powers() -> None:
+    """Root may write anywhere: on Linux, let this process be held to the modes of files like everybody else."""
+    if os.geteuid() == 0:
+        header, none = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)  # capabilities, version 3
+        assert ctypes.CDLL(None, use_errno=True).capset(header, none) == 0, os.strerror(ctypes.get_errno())
+
+
+def in_read_only_folder(file: Path) -> None:
+    progress = Progress(file)
+    assert questions(progress) == ["old"], progress.notices
+    assert progress.add_answer(LESSON, "new", 1, "x", 1.0, 1.0)
+    assert questions(progress) == ["old", "new"]
+    assert len(progress.notices) == 1 and "cannot be saved" in said(progress), progress.notices
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="folders are not made read-only that way on Windows")
+def test_a_read_only_folder_can_still_be_read(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    add(Progress(file), "old")
+    file.chmod(0o444)
+    file.parent.chmod(0o555)
+    child = os.fork()
+    if child == 0:
+        try:
+            give_up_powers()
+            in_read_only_folder(file)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    file.parent.chmod(0o755)
+    assert status == 0, capfd.readouterr().err
+    assert questions(Progress(file)) == ["old"]
+
+
+def test_a_writer_that_stops_in_mid_write_holds_nobody_for_long(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradacc_lessons.progress_store.BUSY_SECONDS", 0.2)
+    progress = Progress(file)
+    add(progress, "before")
+    holder = sqlite3.connect(file, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    assert add(progress, "meanwhile") and "locked" in said(progress)
+    assert time.monotonic() - began < 5
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert add(progress, "after") and not progress.notices
+    assert questions(Progress(file)) == ["before", "meanwhile", "after"]
