@@ -27,7 +27,7 @@ from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run, palette, step_up
 
 EXAMPLES = 40
-"""Images in the small epoch: with b = 3 and N = 4 that is 14 micro-batches, the last of 1 image, in four windows of
+"""In the small epoch: with b = 3 and N = 4 that is 14 micro-batches, the last of 1 example, in four windows of
 which the last has 2: everything that can be uneven is."""
 SAME = 1e-9
 """Weights closer than this are the same: float64 rounds at 1e-16, mistakes start at 1e-3."""
@@ -36,7 +36,7 @@ FULL_AREA, MOST_AREA = 110.0, 1600.0
 
 
 def dye(fault: str, micro_batch_size: int, accumulation_steps: int) -> Iterator[dict[str, Any]]:
-    """Run the loop of `fault` for two epochs of 40 images.
+    """Run the loop of `fault` for two epochs of 40 examples.
 
     One row per update that was made or should have been: `epoch`, `update` (both from 1), `weights` (what went into
     it of each micro-batch, an array with nan where the update was not made), `right` (what belongs there, an array
