@@ -1,0 +1,140 @@
+"""What README.md and CONTRIBUTING.md say exists, and what they show is what comes out."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import click
+import pytest
+
+from gradacc_lessons.authoring.publish import README_BEGIN, README_END, publish
+from gradacc_lessons.cli import main
+
+ROOT = Path(__file__).parents[1]
+README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAGES = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md")), *NOTEBOOKS]
+NAMES = [page.name for page in PAGES]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def prose(page: Path) -> str:
+    """The Markdown of a page or of a notebook's Markdown cells."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    return "\n\n".join("".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown")
+
+
+def code_in(page: Path) -> list[str]:
+    """Every line of a code block without its prompt, and every `inline` piece."""
+    text = prose(page)
+    lines = [line.removeprefix("$ ").strip() for _, block in FENCE.findall(text) for line in block.splitlines()]
+    return [*lines, *re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", prose(page)))
+
+
+def blocks(language: str) -> list[str]:
+    return [block for name, block in FENCE.findall(README.read_text(encoding="utf-8")) if name == language]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_make_target_that_is_named_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    for code in code_in(page):
+        if code.startswith("make "):
+            goals = [word for word in code.split()[1:] if "=" not in word]
+            assert goals and set(goals) <= targets, code
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_gradacc_command_and_option_that_is_named_exists(page: Path) -> None:
+    for code in code_in(page):
+        words = shlex.split(code.replace("\\", "/")) if re.match(r"(\S*[/\\])?gradacc( |$)", code) else []
+        command: click.Command = main
+        while isinstance(command, click.Group) and len(words) > 1:
+            words = words[1:]
+            assert words[0] in command.commands, code
+            command = command.commands[words[0]]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, code
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_relative_link_leads_to_a_file_or_heading(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        target, _, heading = unquote(link).partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists() and file.is_relative_to(ROOT), link
+        if heading:
+            slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles(file)}
+            assert heading in slugs, link
+
+
+def titles(file: Path) -> list[str]:
+    return re.findall(r"^#+ (.+)$", FENCE.sub("", prose(file)), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README.md", "CONTRIBUTING.md"])
+def test_every_file_and_folder_that_is_named_exists(page: Path) -> None:
+    made_by_the_reader = {".venv/bin", "my_loop.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
+    for code in code_in(page):
+        for word in code.split():
+            path = word.strip("`,;")
+            if re.fullmatch(r"[\w./-]+(/|\.(md|py|yml|txt|toml|ipynb|yaml))", path):
+                mine = any(path.endswith(name) or path.startswith(name) for name in made_by_the_reader)
+                assert mine or (ROOT / path).exists() or (ROOT / "gradacc_lessons/lessons" / path).exists(), path
+
+
+def test_the_map_has_every_lesson_under_its_own_title_and_no_other() -> None:
+    rows = re.findall(r"^\| (\d\d) \| \[(.+?)\]\((.+?)\)", README.read_text(encoding="utf-8"), re.MULTILINE)
+    expected = [(file.name[:2], titles(file)[0], f"notebooks/{file.name}") for file in NOTEBOOKS]
+    assert rows == expected
+
+
+def test_the_diagnosis_in_the_readme_is_what_really_comes_out(tmp_path: Path) -> None:
+    (loop,) = blocks("python")
+    (tmp_path / "my_loop.py").write_text(loop, encoding="utf-8")
+    sessions = blocks("console")
+    assert len(sessions) == 2
+    codes = []
+    for session in sessions:
+        prompt, _, shown = session.partition("\n")
+        command = shlex.split(prompt.removeprefix("$ gradacc "))
+        run: Any = subprocess.run(
+            [sys.executable, "-m", "gradacc_lessons", *command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert one_line(run.stdout) == one_line(shown)
+        codes.append(run.returncode)
+    assert codes == [1, 0]
+
+
+def test_publishing_writes_the_buttons_into_the_readme(tmp_path: Path) -> None:
+    for file in (README, ROOT / "pyproject.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    publish("OWNER/NAME", root=tmp_path)
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    between = text.partition(README_BEGIN)[2].partition(README_END)[0]
+    assert between.count("OWNER/NAME") >= 2 and "colab" in between and "mybinder" in between
+    assert text.count("\n# ") + text.startswith("# ") == 1
+
+
+def test_the_picture_is_there_with_its_text() -> None:
+    ((alt, file),) = re.findall(r"!\[(.+)\]\((docs/.+?)\)", README.read_text(encoding="utf-8"))
+    assert len(alt) > 100
+    assert (ROOT / file).read_bytes().startswith(b"\x89PNG")
