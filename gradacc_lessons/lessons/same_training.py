@@ -96,8 +96,7 @@ class TrainingFigure(LiveFigure):
             (below,) = self._distance_axes.plot([], [], **look)
             self._lines[cut] = (above, below)
             self.moves(above, below)
-        self._loss_axes.legend(loc="upper right", frameon=False)
-        self.new_ground()
+        self.changes_seldom(self._loss_axes.legend(loc="upper right", frameon=False))
 
 
 def explore_training() -> Explorer:

@@ -35,7 +35,9 @@ class LiveFigure(ABC):
     def __init__(self) -> None:
         self.figure: Figure | None = None
         self._moving: list[Artist] = []
-        self._ground: Any = None
+        self._seldom: list[Artist] = []
+        self._axes_ground: Any = None  # axes, ticks and titles
+        self._ground: Any = None  # with what changes seldom over them
 
     @abstractmethod
     def draw(self, data: pd.DataFrame) -> str:
@@ -54,7 +56,8 @@ class LiveFigure(ABC):
         inches = (self.width / DOTS_PER_INCH, self.height / DOTS_PER_INCH)
         self.figure = Figure(figsize=inches, dpi=DOTS_PER_INCH, layout="constrained", facecolor="white")
         FigureCanvasAgg(self.figure)
-        self._moving, self._ground = [], None
+        self._moving, self._seldom = [], []
+        self.new_ground()
         axes = list(self.figure.subplots(rows, columns, squeeze=False, **options).flat)
         for ax in axes:
             ax.spines[["top", "right"]].set_visible(False)
@@ -72,9 +75,15 @@ class LiveFigure(ABC):
         """The artists named so far are gone; others will be named."""
         self._moving.clear()
 
+    def changes_seldom(self, *artists: Artist) -> None:
+        """Between axes and moving artists: painted now and kept until it is named anew. A legend, for example."""
+        for artist in artists:
+            artist.set_animated(True)
+        self._seldom, self._ground = list(artists), None
+
     def new_ground(self) -> None:
-        """Axes, ticks or titles changed: paint everything again next time. Costs about 20 ms, so do it in steps."""
-        self._ground = None
+        """Axes, ticks or titles changed: paint everything again next time. Costs ten moves or more: do it in steps."""
+        self._axes_ground = self._ground = None
 
     def set_limits(
         self, ax: Axes, *, x: tuple[float, float] | None = None, y: tuple[float, float] | None = None
@@ -92,8 +101,13 @@ class LiveFigure(ABC):
         if self.figure is None:
             raise RuntimeError("draw the figure before asking for its picture")
         canvas: Any = self.figure.canvas
-        if self._ground is None:
+        if self._axes_ground is None:
             canvas.draw()
+            self._axes_ground = canvas.copy_from_bbox(self.figure.bbox)
+        if self._ground is None:
+            canvas.restore_region(self._axes_ground)
+            for artist in self._seldom:
+                self.figure.draw_artist(artist)
             self._ground = canvas.copy_from_bbox(self.figure.bbox)
         canvas.restore_region(self._ground)
         for artist in self._moving:

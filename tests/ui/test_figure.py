@@ -54,6 +54,23 @@ def test_moving_artists_gives_the_same_picture_as_painting_everything(second: pd
     assert moved.shape == (400, 600, 3)
 
 
+class Named(Two):
+    def update(self, data: pd.DataFrame) -> str:
+        said = super().update(data)
+        self.changes_seldom(self._axes.legend([f"{len(data)} points"], loc="upper left"))
+        return said
+
+
+def test_a_legend_that_changes_leaves_nothing_of_the_old_one() -> None:
+    figure, fresh, nameless = Named(), Named(), Two()
+    figure.show(frame(1, 2, 3))
+    figure.png()
+    for shown in (figure, fresh, nameless):
+        shown.show(frame(1, 2, 3, 4))
+    assert np.array_equal(pixels(figure.png()), pixels(fresh.png()))
+    assert not np.array_equal(pixels(fresh.png()), pixels(nameless.png()))
+
+
 def test_a_picture_before_drawing_is_refused() -> None:
     with pytest.raises(RuntimeError, match="draw the figure before"):
         Two().png()
