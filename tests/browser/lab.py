@@ -9,6 +9,7 @@ from browser.server import Server
 from playwright.sync_api import Error, Locator, Page, expect
 
 LIMIT_S = 120.0
+LESSON_LIMIT_S = 240.0  # a lesson takes about 20 s, and far longer on a machine that has other things to do
 OUTPUT = ".jp-OutputArea-output"
 
 _KERNEL_IDLE = "() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
@@ -52,7 +53,7 @@ class Lab:
 
     def wait_done(self) -> None:
         """Wait until each code cell has its number."""
-        self.until(self._all_have_run, "every cell has run")
+        self.until(self._all_have_run, "every cell has run", LESSON_LIMIT_S)
         self.wait_idle()
 
     def restart_kernel(self) -> None:

@@ -1,0 +1,104 @@
+"""A learner goes through lesson 01 in a real JupyterLab: sliders, training, quiz, a kernel that is restarted."""
+
+import re
+
+import pytest
+from browser.accessibility import only_what_sliders_cause
+from browser.quiz_panel import QuizPanel
+
+LESSON = "01_accumulate.ipynb"
+SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
+GRADIENT, TRAINING = 0, 1  # the explorers, from the top of the page
+UPDATES = 100
+
+
+@pytest.fixture(scope="module")
+def lesson(lab):
+    lab.open(LESSON)
+    lab.run_all()
+    return lab
+
+
+def sentences(lesson):
+    """Of each explorer, the sentence under its picture."""
+    return [text for text in lesson.text_in_outputs().splitlines() if re.match(r"After \d+ (of|updates)", text)]
+
+
+def test_every_cell_runs_and_the_page_is_accessible(lesson):
+    assert only_what_sliders_cause(lesson)
+
+
+def test_by_keyboard_picture_sentence_and_number_change(lesson):
+    slider, before = lesson.slider(SIZE, GRADIENT), lesson.drawn("Left: a dot")
+    field = lesson.number_field(f"{SIZE} (number)", GRADIENT)
+    assert field.input_value() == "8"
+    slider.press("ArrowRight", times=2)
+    lesson.until(lambda: field.input_value() == "10", "the number follows the slider")
+    lesson.until(lambda: lesson.drawn("Left: a dot") != before, "the picture changes")
+
+
+def test_by_mouse_the_sentence_follows(lesson):
+    slider = lesson.slider(STEPS, GRADIENT)
+    slider.drag(1.0)
+    lesson.until(lambda: any("After 64 of 64" in text for text in sentences(lesson)), "64 micro-batches are added")
+    slider.drag(0.0)
+    lesson.until(lambda: any("After 1 of 1" in text for text in sentences(lesson)), "one micro-batch is added")
+
+
+def test_the_number_field_moves_the_slider(lesson):
+    field = lesson.number_field(f"{STEPS} (number)", GRADIENT)
+    field.fill("7")
+    field.press("Enter")
+    lesson.until(lambda: lesson.slider(STEPS, GRADIENT).value == 7, "the slider follows the number")
+    lesson.until(lambda: any("After 7 of 7" in text for text in sentences(lesson)), "the sentence follows")
+
+
+def test_an_impossible_number_is_answered_with_a_sentence(lesson):
+    field = lesson.number_field(f"{STEPS} (number)", GRADIENT)
+    field.fill("0")
+    field.press("Enter")
+    lesson.until(
+        lambda: f"{STEPS} must be a whole number from 1 to 64; you gave 0" in lesson.text_in_outputs(),
+        "the explorer says what is possible",
+    )
+    lesson.until(lambda: field.input_value() == "7", "the field goes back to what was possible")
+
+
+def test_a_slider_moved_during_training_stops_the_older_run(lesson):
+    lesson.outputs().get_by_label("Model", exact=True).select_option(label="CNN with GroupNorm")
+    lesson.until(lambda: 5 <= trained(lesson, "8 x 4") < UPDATES, "the CNN trains and is not done")
+    lesson.slider(STEPS, TRAINING).press("ArrowRight")
+    lesson.until(lambda: 1 <= trained(lesson, "8 x 5") < UPDATES, "the newer run trains instead")
+    lesson.until(lambda: trained(lesson, "8 x 5") == UPDATES, "the newer run goes to its end")
+    assert trained(lesson, "8 x 4") == 0
+
+
+def trained(lesson, cut):
+    """How many updates of that cut the live picture shows; the static twin's sentence comes after the live one."""
+    live = next(text for text in sentences(lesson) if "updates the training" in text)
+    return int(re.match(r"After (\d+)", live)[1]) if f"{cut}:" in live else 0
+
+
+def asked(quiz):
+    """The learner's own two numbers in the first question."""
+    return [int(number) for number in re.findall(r"\(w \* (\d+)\)", quiz.text())]
+
+
+def test_a_wrong_answer_is_told_which_mistake_it_is_and_a_right_one_that_it_is_right(lesson):
+    quiz = QuizPanel(lesson)
+    first, second = asked(quiz)
+    assert "That is the second gradient alone" in quiz.answer_number(second)
+    said = quiz.answer_number(first + second)
+    assert "Right" in said and "The second backward adds" in said
+    assert "Your first answer is the one that counts" in said
+
+
+def test_after_a_restart_of_the_kernel_the_answers_are_still_there(lesson):
+    second = asked(QuizPanel(lesson))[1]
+    lesson.restart_kernel()
+    lesson.run_all()
+    quiz = QuizPanel(lesson)
+    assert "Question 2 of" in quiz.text()
+    quiz.press("Previous")
+    lesson.until(lambda: "answered: not right" in quiz.text(), "the first question is shown with its answer")
+    assert quiz.number().input_value() == f"{second}"
