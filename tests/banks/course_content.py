@@ -1,6 +1,7 @@
 """What the tests of the question banks share: the banks, the learner-facing texts in them, and running listings."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -21,6 +22,7 @@ EQUAL = 1e-12
 TrainEpoch = Callable[..., object]
 
 
+@cache
 def all_banks() -> dict[str, Bank]:
     """Every bank of this slice of the course, by lesson."""
     return {lesson: load_bank(course_folder("quizzes") / f"{lesson}.yaml") for lesson in LESSONS}
