@@ -1,6 +1,7 @@
 """Taking a quiz: everything that the view does, as methods that need no widgets."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class Quiz:
         self.progress = progress or learner_progress()
         self._language = language
         self._hints_given: dict[str, int] = {}
+        self._told: set[Text] = set()
 
     @property
     def language(self) -> Language:
@@ -135,7 +137,7 @@ class Quiz:
             counts = self.progress.add_answer(
                 self.lesson, question.id, take, kept, result.fraction, points, retry=isinstance(question, Code)
             )
-        return graded(result, self.language, counts=counts)
+        return self._with_notices(graded(result, self.language, counts=counts))
 
     def given(self, question_id: str) -> Answer | None:
         """The answer that counts in this take; of an exercise's tries, the best."""
@@ -218,6 +220,12 @@ class Quiz:
             self._hints_given.clear()
         return self.take
 
+    def _with_notices(self, said: Feedback) -> Feedback:
+        """What happened to the progress file, each thing once."""
+        news = [notice for notice in self.progress.notices if notice not in self._told]
+        self._told.update(news)
+        return replace(said, message=joined([said.message, *news], "\n")) if news else said
+
     def _hints_for(self, question: Question) -> tuple[Text, ...]:
         return exercise(question.exercise).hints if isinstance(question, Code) else question.hints
 
@@ -254,7 +262,7 @@ class Quiz:
         if kept is None or kept.value != predicted:
             self.progress.add_prediction(self.lesson, question.id, Prediction(predicted))
         said = _both(words.COMMITTED, {"predicted": self._shown(question, predicted)})
-        return Feedback(joined([words.NOTED, said]), self.language, correct=None, counts=False)
+        return self._with_notices(Feedback(joined([words.NOTED, said]), self.language, correct=None, counts=False))
 
     def _predicts(self, question_id: str) -> Predict:
         question = self.bank.question(question_id)
