@@ -11,6 +11,7 @@ from typing import Any
 
 from gradacc_lessons.detective.rig import run_all
 from gradacc_lessons.detective.scenarios import KEYWORDS
+from gradacc_lessons.detective.sending import code_file
 from gradacc_lessons.detective.wire import Array, pack
 
 REQUIRED = 5
@@ -43,7 +44,7 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
         else:
             reply["status"], accepted = fits(loop)
             if reply["status"] == "ran":
-                specs = [spec for spec in header["specs"] if spec["needs"] in (None, *accepted)]
+                specs = [s for s in header["specs"] if s["needs"] in (None, *accepted) and s["unless"] not in accepted]
                 records, found, seconds = run_all(specs, arrays, loop, accepted)
                 reply |= {"accepted": accepted, "records": records, "seconds": seconds}
     except LoadError as error:
@@ -107,14 +108,7 @@ def _words(error: BaseException) -> str:
 
 
 def _code_file(loop: Any, source: dict[str, Any]) -> str | None:
-    if source["kind"] == "file":
-        return str(source["path"])
-    function = getattr(loop, "func", loop)
-    function = getattr(function, "__wrapped__", function)
-    if not inspect.isroutine(function):  # an instance whose class defines __call__
-        function = type(function).__call__
-    code = getattr(function, "__code__", None)
-    return code.co_filename if code is not None else None
+    return str(source["path"]) if source["kind"] == "file" else code_file(loop)
 
 
 def _fetch(source: dict[str, Any]) -> Callable[..., Any]:

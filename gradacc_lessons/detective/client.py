@@ -147,10 +147,10 @@ def ask_once(request: bytes, time_limit: float) -> Answer:
 
 
 def environment() -> dict[str, str]:
-    """One thread, no GPU, and the same import path as here."""
+    """One thread, no GPU, no spare heaps that would count as memory, and the same import path as here."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     path = os.pathsep.join(import_path())
-    return {**os.environ, **single, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path}
+    return {**os.environ, **single, "CUDA_VISIBLE_DEVICES": "", "MALLOC_ARENA_MAX": "1", "PYTHONPATH": path}
 
 
 def import_path() -> list[str]:

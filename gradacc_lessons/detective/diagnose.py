@@ -21,10 +21,11 @@ from gradacc_lessons.detective.scenarios import (
     SCOPES,
     Scenario,
     Scope,
+    included,
     problem,
     scenarios,
 )
-from gradacc_lessons.detective.sending import NotPortableError, portable
+from gradacc_lessons.detective.sending import ON_THE_WAY, MisuseError, NotPortableError, code_file, portable
 from gradacc_lessons.detective.suspects import Observation
 from gradacc_lessons.detective.verdict import judge
 from gradacc_lessons.detective.wire import Array, WireError, pack, unpack
@@ -60,6 +61,7 @@ def diagnose(
         source = train_epoch.source() if isinstance(train_epoch, FileFunction) else portable(train_epoch)
     except NotPortableError as error:
         return check.say(Outcome.CRASHED, "not_portable", error=str(error))
+    check.file = str(train_epoch.path) if isinstance(train_epoch, FileFunction) else code_file(train_epoch)
     return check.run(source)
 
 
@@ -70,13 +72,14 @@ class _Check:
         self.scope, self.language, self.time_limit = scope, language, time_limit
         self.nonce = secrets.token_hex(16)
         self.printed = ""
+        self.file: str | None = None
 
     def say(self, outcome: Outcome, name: str, **values: Any) -> Diagnosis:
         message = SENTENCES[name].to(self.language).format(**values)
         return Diagnosis(outcome, message, (), {"printed": self.printed} if self.printed else {}, self.language)
 
     def run(self, source: dict[str, Any]) -> Diagnosis:
-        request = request_frame("diagnose", source, self.nonce, self.time_limit, scenarios(self.scope))
+        request = request_frame("diagnose", source, self.nonce, self.time_limit, included(self.scope))
         try:
             answer = ask(request, self.time_limit)
         except WorkerError as error:
@@ -135,11 +138,17 @@ class _Check:
             return self.say(Outcome.CRASHED, "exit")
         if kind == "MemoryError" or "can't allocate memory" in text or "not enough memory" in text:
             return self.say(Outcome.CRASHED, "memory", limit=limits.MEMORY_LIMIT // 2**20)
-        if header["line"] is None:
-            return self.say(Outcome.CRASHED, "raised", error=error)
+        values = {"error": error, "place": self.place(header)}
+        return self.say(Outcome.CRASHED, "misuse" if kind == MisuseError.__name__ else "raised", **values)
+
+    def place(self, header: dict[str, Any]) -> str:
+        """Line and text of the learner's code at which an error arose; empty where there is none."""
+        file = self.file if header["file"] == ON_THE_WAY else header["file"]
+        if header["line"] is None or file is None:
+            return ""
         line = int(header["line"])
-        code = linecache.getline(str(header["file"]), line).strip()
-        return self.say(Outcome.CRASHED, "raised_at", error=error, line=line, code=f" ({code})" if code else "")
+        code = linecache.getline(str(file), line).strip()
+        return SENTENCES["place"].to(self.language).format(line=line, code=f": {code}" if code else "")
 
 
 def request_frame(mode: str, source: dict[str, Any], nonce: str, time_limit: float, tried: list[Scenario]) -> bytes:
@@ -161,6 +170,7 @@ def request_frame(mode: str, source: dict[str, Any], nonce: str, time_limit: flo
             "max_norm",
             "decay",
             "needs",
+            "unless",
         )
         spec = {key: getattr(scenario, key) for key in wanted}
         specs.append(

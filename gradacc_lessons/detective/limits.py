@@ -8,7 +8,7 @@ import sys
 
 TIME_LIMIT = 10.0
 """Seconds for a whole check; a right loop needs well under one."""
-MEMORY_LIMIT = 2**30
+MEMORY_LIMIT = 2**29
 """Bytes a check may take on top of what the idle worker holds."""
 OUTPUT_LIMIT = 2**20
 """Bytes a check may print."""

@@ -67,8 +67,8 @@ def right_gradient(scenario: Scenario, parameters: Array, update: int) -> Array 
     if update >= len(scenario.windows):
         return None
     window, data = scenario.windows[update], problem(scenario)
-    items = sum(data.count(index) for index in window)
-    total = sum(data.count(index) * gradient(scenario, parameters, index) for index in window)
+    items = sum(data.counts[index] for index in window)
+    total = sum(data.counts[index] * gradient(scenario, parameters, index) for index in window)
     result: Array = np.asarray(total) / (items * scenario.gain)
     return result
 
@@ -84,10 +84,9 @@ def differences(observations: list[Observation], language: Language) -> str:
     wanted = EPOCHS * len(wrong.scenario.windows)
     if (made := sum(wrong.record["updates"])) != wanted:
         said.append(SENTENCES["updates"].to(language).format(made=made, wanted=wanted))
-    for observation in (tracer, wrong):
-        if not observation.right and observation.scenario.optimizer == "sgd" and observation.scenario.needs is None:
-            said += _first_difference(observation, language)
-            break
+    plain = wrong.scenario.optimizer == "sgd" and wrong.scenario.needs is None
+    if plain and (story := _first_difference(tracer if _tells(tracer, wrong) else wrong, language)):
+        said.append(story)
     return " ".join(said or [SENTENCES["parameters"].to(language)])
 
 
@@ -96,10 +95,20 @@ def place(observation: Observation, language: Language) -> str:
     return PLACES[observation.scenario.name].to(language)
 
 
-def _first_difference(observation: Observation, language: Language) -> list[str]:
+def _tells(tracer: Observation, network: Observation) -> bool:
+    """Whether the weights of the first update explain what the network's first update applied."""
+    traced, seen = next(applied(tracer), None), next(applied(network), None)
+    if tracer.right or traced is None or seen is None:
+        return False
+    start, scenario = problem(network.scenario).start, network.scenario
+    told = sum(w * gradient(scenario, start, k) for k, w in enumerate(traced[2])) / scenario.gain
+    return bool(np.abs(told - seen[2]).max() <= PARALLEL * float(np.linalg.norm(seen[2])))
+
+
+def _first_difference(observation: Observation, language: Language) -> str | None:
     for epoch, update, got, right in applied(observation):
         if right is None or not np.isfinite(got).all():
-            return []
+            return None
         length, other = float(np.linalg.norm(right)), float(np.linalg.norm(got))
         if np.abs(got - right).max() <= TOLERANCE * length * 10:
             continue
@@ -107,11 +116,11 @@ def _first_difference(observation: Observation, language: Language) -> list[str]
         cosine = float(got @ right) / (length * other) if other else 0.0
         if 1 - abs(cosine) < PARALLEL:
             name = "ratio" if cosine > 0 else "opposite"
-            return [SENTENCES[name].to(language).format(ratio=other / length, **where)]
+            return SENTENCES[name].to(language).format(ratio=other / length, **where)
         if observation.scenario.kind == "tracer":
-            return [_micro_batch(got, right, language, where)]
-        return [SENTENCES["direction"].to(language).format(cosine=cosine, **where)]
-    return []
+            return _micro_batch(got, right, language, where)
+        return SENTENCES["direction"].to(language).format(cosine=cosine, **where)
+    return None
 
 
 def _micro_batch(got: Array, right: Array, language: Language, where: dict[str, int]) -> str:

@@ -70,9 +70,11 @@ def predict(loop: Loop, scenario: Scenario) -> Prediction:
     return Prediction(np.array(ends), tuple(updates), run.backwards, tuple(run.steps), tuple(run.rates))
 
 
-def clipped(vector: Array, max_norm: float) -> Array:
-    """`vector` at most `max_norm` long, as torch.nn.utils.clip_grad_norm_ does it (hence the 1e-6)."""
-    return vector * min(1.0, max_norm / (float(np.linalg.norm(vector)) + 1e-6))
+def clipped(vector: Array, scenario: Scenario) -> Array:
+    """`vector` clipped as torch.nn.utils does it: to a length (hence the 1e-6), or entry by entry."""
+    if scenario.clip_by == "value":
+        return np.clip(vector, -scenario.max_norm, scenario.max_norm)
+    return vector * min(1.0, scenario.max_norm / (float(np.linalg.norm(vector)) + 1e-6))
 
 
 @dataclass
@@ -120,7 +122,7 @@ class _Run:
                 self.update(window)
             self.add(index, window)
             if loop.clip == "micro_batch":
-                self.buffer = clipped(self.buffer, self.scenario.max_norm)
+                self.buffer = clipped(self.buffer, self.scenario)
             self.ticks += loop.schedule == "before_micro_batch"
             due = self.due(index, window)
             if due:
@@ -153,23 +155,23 @@ class _Run:
             self.buffer = self.buffer / len(window)
 
     def weight(self, index: int, window: range) -> float:
-        data, size = self.data, self.scenario.accumulation_steps
-        examples = self.scenario.sizes
-        shares = {
-            "items": data.count(index) / sum(data.count(i) for i in window),
-            "examples": examples[index] / sum(examples[i] for i in window),
-            "equal": 1 / len(window),
-        }
-        fixed = {
-            "one": 1.0,
-            "running": 1 / (index - window.start + 1),
-            "micro_batch_size": 1 / examples[index],
-            "epoch": 1 / len(examples),
-        }
-        weight = shares.get(self.loop.weight) or fixed[self.loop.weight]
-        if self.loop.divisor == "configured" and self.loop.weight in shares:
-            weight *= len(window) / size
-        return weight / len(window) if self.loop.twice else weight
+        loop, sizes = self.loop, self.scenario.sizes
+        shared = loop.weight in ("items", "examples", "equal")
+        if loop.weight in ("items", "examples"):
+            numbers = self.data.counts if loop.weight == "items" else sizes
+            weight = numbers[index] / sum(numbers[window.start : window.stop])
+        else:
+            divisor = {
+                "equal": len(window),
+                "one": 1,
+                "running": index - window.start + 1,
+                "micro_batch_size": sizes[index],
+                "epoch": len(sizes),
+            }
+            weight = 1 / divisor[loop.weight]
+        if shared and loop.divisor == "configured":
+            weight *= len(window) / self.scenario.accumulation_steps
+        return weight / len(window) if loop.twice else weight
 
     def due(self, index: int, window: range) -> bool:
         size = self.scenario.accumulation_steps
@@ -178,15 +180,15 @@ class _Run:
         return self.loop.update == "micro_batch" or (self.loop.update == "off_by_one" and index % size == 0)
 
     def update(self, window: range) -> None:
-        loop, limit = self.loop, self.scenario.max_norm
+        loop = self.loop
         if loop.zero == "before_update":
             self.buffer = np.zeros_like(self.buffer)
         if loop.clip == "window":
-            self.buffer = clipped(self.buffer, limit)
+            self.buffer = clipped(self.buffer, self.scenario)
         elif loop.clip in ("sum_of_means", "sum_of_items"):
             means = loop.clip == "sum_of_means"
-            total = len(window) if means else sum(self.data.count(index) for index in window)
-            self.buffer = clipped(self.buffer * total, limit) / total
+            total = len(window) if means else sum(self.data.counts[window.start : window.stop])
+            self.buffer = clipped(self.buffer * total, self.scenario) / total
         self.ticks += loop.schedule == "before_update"
         self.rates.append(self.scenario.learning_rate * self.scenario.decay**self.ticks)
         self.parameters = self.parameters - self.rates[-1] * self.optimizer.direction(self.buffer)

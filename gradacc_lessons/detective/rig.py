@@ -15,15 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
+from gradacc_lessons.detective.sending import MisuseError
 from gradacc_lessons.detective.wire import Array
 
 Batch = tuple[Tensor, ...]
 KEPT_UPDATES = 64
 """Parameters are kept for this many updates of a scenario; a right loop makes at most six."""
-
-
-class MisuseError(TypeError):
-    """The loop calls what it was given in a way that cannot work; the message says how it is called."""
 
 
 def build_model(spec: dict[str, Any], start: Array, width: int) -> nn.Module:
@@ -143,7 +140,7 @@ class Bench:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean loss of a batch: what the loop gets as `loss_fn`."""
         if not callable(model) or isinstance(model, Tensor):
-            raise MisuseError("loss_fn is called with the model and the batch: loss_fn(model, batch)")
+            raise MisuseError
         inputs, labels = batch
         outputs = model(inputs)
         mean = outputs.mean() if self.spec["kind"] == "tracer" else functional.cross_entropy(outputs, labels)

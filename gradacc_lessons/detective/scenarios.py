@@ -5,8 +5,9 @@
 what weight each micro-batch went into it, as dye shows where water went.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -58,6 +59,10 @@ class Scenario:
     """Factor of the learning rate at each call of scheduler.step()."""
     needs: Keyword | None = None
     """Only for loops that accept this keyword."""
+    unless: Keyword | None = None
+    """Only for loops that do not accept this keyword."""
+    clip_by: Literal["norm", "value"] = "norm"
+    """What max_norm bounds: the length of the gradient or each of its entries."""
 
     @property
     def windows(self) -> list[range]:
@@ -76,6 +81,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("adam", "windows", (2,) * 6, 3, optimizer="adam", learning_rate=0.05),
     Scenario("trace of windows", "windows", _EQUAL, 4, kind="tracer", learning_rate=10.0),
     Scenario("clip", "windows", _EQUAL, 4, gain=30.0, learning_rate=0.3, max_norm=1.5, needs="max_norm"),
+    Scenario("large gradients", "windows", _EQUAL, 4, gain=30.0, learning_rate=0.3, unless="max_norm"),
     Scenario("schedule", "windows", _EQUAL, 4, decay=0.7, needs="scheduler"),
     Scenario("tail", "tail", _TAIL, 4),
     Scenario("short epoch", "tail", (3, 3, 3), 4),
@@ -95,10 +101,14 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-def scenarios(scope: Scope, accepted: frozenset[str] | set[str] = frozenset(KEYWORDS)) -> list[Scenario]:
+def included(scope: Scope) -> list[Scenario]:
+    """All situations of `scope` and of the weaker ones."""
+    return [s for s in SCENARIOS if SCOPES.index(s.scope) <= SCOPES.index(scope)]
+
+
+def scenarios(scope: Scope, accepted: Collection[str]) -> list[Scenario]:
     """The situations that `scope` includes for a loop that accepts these keywords."""
-    included = SCOPES[: SCOPES.index(scope) + 1]
-    return [s for s in SCENARIOS if s.scope in included and (s.needs is None or s.needs in accepted)]
+    return [s for s in included(scope) if s.needs in (None, *accepted) and s.unless not in accepted]
 
 
 @dataclass(frozen=True)
@@ -112,9 +122,10 @@ class Problem:
     start: Array
     """All parameters before the first epoch, flat, in torch's order."""
 
-    def count(self, index: int) -> int:
-        """How many labels of micro-batch `index` count."""
-        return int((self.labels[index] != IGNORED).sum())
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How many labels count, in each micro-batch."""
+        return tuple(int((labels != IGNORED).sum()) for labels in self.labels)
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import functools
+import inspect
 import sys
 import sysconfig
 import threading
@@ -11,8 +12,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+ON_THE_WAY = "<dynamic-code>"
+"""What cloudpickle writes in place of the file of a function that travels by value."""
+
 # cloudpickle's registry of modules belongs to the whole process.
 _REGISTRY = threading.Lock()
+
+
+class MisuseError(TypeError):
+    """The loop calls loss_fn in a way that cannot work."""
 
 
 class NotPortableError(ValueError):
@@ -54,6 +62,16 @@ def _module(function: Any) -> ModuleType | None:
         function = function.func
     name = getattr(function, "__module__", None) or type(function).__module__
     return sys.modules.get(name)
+
+
+def code_file(function: Any) -> str | None:
+    """The file in which a function, or what a partial, method or callable object runs, was written."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not inspect.isroutine(function):  # an instance whose class defines __call__
+        function = getattr(type(function), "__call__")  # noqa: B004, B009
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code.co_filename if code is not None else None
 
 
 def _is_installed(module: ModuleType) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradacc_lessons.detective.oracle import Loop, Prediction, predict
+from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import Scenario, problem
 from gradacc_lessons.detective.wire import Array
 
@@ -107,14 +107,24 @@ class Observation:
     record: dict[str, Any]
     """Counts: updates per epoch, foreign_updates, forwards, backwards, largest_forward, graphs, and so on."""
 
-    def agrees(self, prediction: Prediction) -> bool:
-        """Whether the parameters are those predicted, within TOLERANCE of the distance travelled."""
-        return close(self.ends, prediction.ends, self.scenario)
+    def agrees(self, loop: Loop) -> bool:
+        """Whether `loop` leads to these parameters, within TOLERANCE of the distance travelled."""
+        return any(close(self.ends, predict(loop, s).ends, s) for s in self.readings())
 
     @property
     def right(self) -> bool:
         """Whether the parameters are those of the right loop."""
-        return self.agrees(predict(Loop(), self.scenario))
+        return self.agrees(Loop())
+
+    def readings(self) -> Iterator[Scenario]:
+        """The scenario; and, where the loop may clip at a threshold of its own, with the threshold it shows."""
+        yield self.scenario
+        if self.scenario.unless != "max_norm" or not len(self.steps) or not self.rates[0]:
+            return
+        applied = (problem(self.scenario).start - self.steps[0]) / self.rates[0]
+        if np.isfinite(applied).all() and applied.any():
+            yield replace(self.scenario, max_norm=float(np.linalg.norm(applied)))
+            yield replace(self.scenario, max_norm=float(np.abs(applied).max()), clip_by="value")
 
 
 def close(measured: Array, predicted: Array, scenario: Scenario) -> bool:
@@ -131,12 +141,21 @@ def explain(observations: list[Observation]) -> tuple[list[Suspicion], Observati
     scenario that none explains, and that scenario's observation."""
     held = [INNOCENT]
     for observation in observations:
-        wider = _wider(held, observation.scenario)
-        fitting = [s for s in wider if observation.agrees(predict(s.loop, observation.scenario))]
+        fitting = [s for suspicion in held for s in _fitting(suspicion, observation)]
         if not fitting:
             return held if observation is not observations[0] else [], observation
         held = _unique(fitting)
     return held, None
+
+
+def _fitting(suspicion: Suspicion, observation: Observation) -> list[Suspicion]:
+    """The suspicion itself when it predicts the observation; otherwise what it becomes with one or two of the
+    faults that this scenario is there to show. A fault that changes nothing is not looked for."""
+    if observation.agrees(suspicion.loop):
+        return [suspicion]
+    news = _NEWS.get(observation.scenario.name, ())
+    grown = (s for size in (1, 2) for faults in combinations(news, size) for s in _with(suspicion, faults))
+    return [s for s in grown if observation.agrees(s.loop)]
 
 
 def likeliest(held: list[Suspicion], backwards: Callable[[Loop], bool]) -> list[frozenset[str]]:
@@ -144,16 +163,6 @@ def likeliest(held: list[Suspicion], backwards: Callable[[Loop], bool]) -> list[
     counted = [s for s in held if backwards(s.loop)] or held
     size = min(len(s.faults) for s in counted)
     return list(dict.fromkeys(s.faults for s in counted if len(s.faults) == size))
-
-
-def _wider(held: list[Suspicion], scenario: Scenario) -> Iterator[Suspicion]:
-    """What is held so far, and each with up to two of the faults that `scenario` is there to show."""
-    news = _shown_by(scenario)
-    for suspicion in held:
-        yield suspicion
-        for size in (1, 2):
-            for faults in combinations(news, size):
-                yield from _with(suspicion, faults)
 
 
 def _with(suspicion: Suspicion, faults: Iterable[str]) -> Iterator[Suspicion]:
@@ -164,11 +173,6 @@ def _with(suspicion: Suspicion, faults: Iterable[str]) -> Iterator[Suspicion]:
             grown = grown.add(fault, change) if grown is not None else None
         if grown is not None:
             yield grown
-
-
-def _shown_by(scenario: Scenario) -> tuple[str, ...]:
-    """The faults that show for the first time in this scenario."""
-    return _NEWS.get(scenario.name, ())
 
 
 def _unique(suspicions: list[Suspicion]) -> list[Suspicion]:

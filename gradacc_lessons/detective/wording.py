@@ -53,11 +53,12 @@ SENTENCES: dict[str, Text] = {
         "The function could not be set up in the process that checks it: {error}.",
         "De functie kon niet worden klaargezet in het proces dat hem controleert: {error}.",
     ),
-    "raised": Text("The loop stops with {error}.", "De lus stopt met {error}."),
-    "raised_at": Text(
-        "The loop stops with {error}, at line {line}{code}.",
-        "De lus stopt met {error}, op regel {line}{code}.",
+    "raised": Text("The loop stops with {error}{place}.", "De lus stopt met {error}{place}."),
+    "misuse": Text(
+        "loss_fn is called with the model and a micro-batch, loss_fn(model, batch), and gives their mean loss{place}.",
+        "loss_fn roep je aan met het model en een micro-batch, loss_fn(model, batch), en geeft hun gemiddelde loss{place}.",
     ),
+    "place": Text(" (line {line}{code})", " (regel {line}{code})"),
     "memory": Text(
         "The loop asks for more memory than the {limit} MB that a check may take. Does something grow without end?",
         "De lus vraagt meer geheugen dan de {limit} MB die een controle mag gebruiken. Groeit er iets zonder einde?",
@@ -152,8 +153,8 @@ SENTENCES: dict[str, Text] = {
         "hij doet {made} updates in twee epochs waar er {wanted} horen.",
     ),
     "ratio": Text(
-        "update {update} of epoch {epoch} is {ratio:.3g} times as long as it should be, in the right direction.",
-        "update {update} van epoch {epoch} is {ratio:.3g} keer zo lang als hij hoort te zijn, in de juiste richting.",
+        "update {update} of epoch {epoch} is {ratio:.5g} times as long as it should be, in the right direction.",
+        "update {update} van epoch {epoch} is {ratio:.5g} keer zo lang als hij hoort te zijn, in de juiste richting.",
     ),
     "opposite": Text(
         "update {update} of epoch {epoch} points the opposite way.",
@@ -186,6 +187,7 @@ PLACES: dict[str, Text] = {
     "momentum": Text("SGD with momentum", "SGD met momentum"),
     "adam": Text("Adam", "Adam"),
     "clip": Text("gradients large enough to be clipped", "gradiënten die groot genoeg zijn om te clippen"),
+    "large gradients": Text("large gradients", "grote gradiënten"),
     "schedule": Text("a learning rate schedule", "een schema voor de learning rate"),
     "tail": Text("a short last window", "een kort laatste venster"),
     "short epoch": Text("an epoch shorter than one window", "een epoch korter dan één venster"),
