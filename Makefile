@@ -24,7 +24,7 @@ COLAB_TESTS = tests/ui tests/quiz
 PIP = export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
 	quiet=--quiet; if [ -t 1 ]; then quiet=; fi; $(RUN) -m pip install $$quiet --constraint constraints.txt
 LINUX_DEFAULT = $(and $(filter default,$(TORCH)),$(filter Linux,$(shell uname)))
-SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 1.5 GB),about 1.5 GB)
+SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 2 GB),about 2 GB)
 
 .PHONY: help lab install test test-all lint notebooks bench clean
 
@@ -50,15 +50,15 @@ test: .venv/.installed-dev .venv-colab/.installed
 	$(OFFLINE) $(RUN) -m pytest tests
 	$(OFFLINE) $(RUN) -m pytest $(NBVAL) notebooks
 	@echo "Under the versions that Colab publishes:"
-	$(OFFLINE) .venv-colab/bin/python -m pytest $(COLAB_TESTS)
-	$(OFFLINE) .venv-colab/bin/python -m pytest $(NBVAL) $(COLAB_LESSONS)
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(COLAB_TESTS)
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(NBVAL) $(COLAB_LESSONS)
 
 test-all: .venv/.installed-dev .venv-colab/.installed
 	$(OFFLINE) $(RUN) -m pytest -m "long or not long" tests
 	$(OFFLINE) $(RUN) -m pytest $(NBVAL) notebooks
 	@echo "Under the versions that Colab publishes:"
-	$(OFFLINE) .venv-colab/bin/python -m pytest $(COLAB_TESTS)
-	$(OFFLINE) .venv-colab/bin/python -m pytest $(NBVAL) notebooks
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(COLAB_TESTS)
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(NBVAL) notebooks
 
 lint: .venv/.installed-dev
 	$(RUN) -m ruff check .

@@ -86,11 +86,12 @@ def quiz_check(folder: Path | None) -> None:
     Example:  gradacc quiz check --bank my-quizzes
     """
     from gradacc_lessons.course import course_folder
-    from gradacc_lessons.quiz.check import check_banks
+    from gradacc_lessons.quiz.check import check_banks, summary
 
+    folder = folder or course_folder("quizzes")
     with _one_sentence():
-        problems = check_banks(folder or course_folder("quizzes"))
-    _report(problems, "Every bank is complete.")
+        problems = check_banks(folder)
+        _report(problems, "" if problems else f"Complete: {summary(folder)}.")
 
 
 @main.command()
