@@ -38,21 +38,22 @@ def test_adam_hides_a_missing_1_over_n_and_sgd_does_not(missing: pd.DataFrame) -
     assert by.min()["sgd"] > 1
     assert by.median()["sgd"] > 1000 * by.median()["adam"]
     assert by.median()["sgd"] > 1000 * by.median()["adamw"]
-    assert by.median()["sgd"] > 300 * by.median()["adam_fast"]
+    assert by.median()["sgd"] > 1000 * by.median()["adam_fast"]
 
 
 @pytest.mark.parametrize("setting", ["adam_clip", "adam_eps", "adam_l2"])
 def test_clipping_eps_and_coupled_l2_show_it(missing: pd.DataFrame, setting: str) -> None:
     """In every seed, not only in the median."""
     by = missing.groupby("setting")["distance"]
-    assert by.min()[setting] > 5 * by.max()["adam"]
-    assert by.median()[setting] > 10 * by.median()["adam"]
+    assert by.min()[setting] > 10 * by.max()["adam"]
+    assert by.median()[setting] > 20 * by.median()["adam"]
 
 
-def test_a_larger_learning_rate_hides_it_less_as_training_goes_on() -> None:
-    data = collect(over_seeds(settings=["adam", "adam_fast"], updates=100))
-    median = data.groupby("setting")["distance"].median()
-    assert median["adam_fast"] > 1.5 * median["adam"]
+def test_a_larger_learning_rate_hides_it_a_little_less_as_training_goes_on() -> None:
+    data = collect(over_seeds(settings=["adam", "adam_fast"], updates=80))
+    apart = data.pivot(index="seed", columns="setting", values="distance")
+    assert (apart["adam_fast"] > apart["adam"]).sum() >= 4
+    assert apart["adam_fast"].median() > apart["adam"].median()
 
 
 @pytest.mark.parametrize("mistake", ["none", "twice"])
@@ -133,7 +134,8 @@ def test_the_table_gives_powers_of_ten(missing: pd.DataFrame) -> None:
     assert list(table["optimizer"]) == [setting.label for setting in SETTINGS.values()]
     column = table.set_index("optimizer")["smaller than SGD's"]
     assert column["SGD, lr 0.5"] == ""
-    assert column["Adam, lr 0.001"] == "more than 1,000 times"
+    assert column["Adam, lr 0.001"] == "more than 10,000 times"
+    assert column["Adam, lr 0.001, eps 0.001"] == "more than 10 times"
 
 
 def test_an_error_in_the_experiment_is_shown_and_raised(monkeypatch: pytest.MonkeyPatch) -> None:
