@@ -14,7 +14,9 @@ from gradacc_lessons.quiz.questions import Choice, Code, Multiple, NumberQuestio
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Language
 
-_FULL = widgets.Layout(width="100%", height="auto")
+
+def _full() -> widgets.Layout:
+    return widgets.Layout(width="100%", height="auto")
 
 
 def plain(text: str) -> str:
@@ -49,7 +51,7 @@ def control_for(quiz: Quiz, question: Question, language: Language) -> Control:
 
 def _pick_one(quiz: Quiz, question: Question, language: Language) -> Control:
     options = [(plain(option.text.to(language)), option.id) for option in quiz.options(question.id)]
-    radio = widgets.RadioButtons(options=options, value=None, layout=_FULL)
+    radio = widgets.RadioButtons(options=options, value=None, layout=_full())
     box = widgets.VBox([_caption(words.PICK_ONE.to(language)), radio])
     return Control(box, lambda: radio.value, lambda value: _put(radio, value))
 
@@ -57,7 +59,7 @@ def _pick_one(quiz: Quiz, question: Question, language: Language) -> Control:
 def _pick_all(quiz: Quiz, question: Question, language: Language) -> Control:
     boxes = {
         option.id: widgets.Checkbox(
-            value=False, description=described(option.text.to(language)), indent=False, layout=_FULL
+            value=False, description=described(option.text.to(language)), indent=False, layout=_full()
         )
         for option in quiz.options(question.id)
     }

@@ -119,7 +119,8 @@ class QuizView:
             ]
         )
         self.box.add_class("gradacc-quiz")
-        self.box.stands_for = f"Quiz {self.quiz.lesson}: {len(self.ids)} question(s). Run this cell to take it."
+        several = f"{len(self.ids)} questions" if len(self.ids) > 1 else "one question"
+        self.box.stands_for = f"Quiz {self.quiz.lesson}: {several}. Run this cell to take it."
 
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
@@ -163,7 +164,9 @@ class QuizView:
         self._notes.value = "".join(f'<div class="gradacc-said">{note}</div>' for note in notes)
         said = self._said if self.question is not None else self.quiz.result()
         shown = replace(said, language=language)._repr_html_() if said else ""
-        notices = "".join(f"<div>{html(notice.to(language))}</div>" for notice in self.quiz.progress.notices)
+        told = said.message.en if said else ""  # an answer brings the news with it
+        news = [notice for notice in self.quiz.progress.notices if notice.en not in told]
+        notices = "".join(f"<div>{html(notice.to(language))}</div>" for notice in news)
         self._status.value = f'<div role="status" class="gradacc-said" lang="{language}">{shown}{notices}</div>'
 
     def _show_buttons(self, question: Question | None) -> None:
@@ -311,6 +314,10 @@ def as_text(quiz: Quiz, question_ids: Sequence[str]) -> str:
 
 
 def _close(widget: widgets.Widget) -> None:
+    """Take a control out of the page and the kernel, with what belongs to it alone."""
     for child in getattr(widget, "children", ()):
         _close(child)
+    for part in (widget.layout, getattr(widget, "style", None)):
+        if part is not None:
+            part.close()
     widget.close()

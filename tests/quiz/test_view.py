@@ -1,0 +1,370 @@
+"""The view, driven as a learner does: every control is moved, every button pressed, in both languages."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+import pytest
+
+from gradacc_lessons.progress import Progress
+from gradacc_lessons.quiz import controls
+from gradacc_lessons.quiz.exercise import build
+from gradacc_lessons.quiz.exercises import UPDATES_PER_EPOCH
+from gradacc_lessons.quiz.quiz import Quiz
+from gradacc_lessons.quiz.view import QuizView
+from gradacc_lessons.text import LANGUAGES
+
+BANKS = Path(__file__).parent / "banks"
+KINDS = ["small-choice", "small-multiple", "small-number", "small-spot", "small-code"]
+IN_CORE_OF_BOTH = {
+    "HTML", "ToggleButtons", "VBox", "HBox", "Button", "RadioButtons", "Checkbox", "Text", "Dropdown", "QuizBox",
+}  # fmt: skip
+
+
+def every(widget: widgets.Widget) -> Iterator[widgets.Widget]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from every(child)
+
+
+def one(view: QuizView, kind: type) -> Any:
+    """The only control of that kind (the language switch is none)."""
+    (found,) = [widget for widget in every(view._place) if isinstance(widget, kind)]
+    return found
+
+
+def press(view: QuizView, name: str) -> None:
+    button = view.buttons[name]
+    assert button.layout.display != "none", f"{name} is not shown"
+    button.click()
+
+
+def shown(view: QuizView) -> set[str]:
+    return {name for name, button in view.buttons.items() if button.layout.display != "none"}
+
+
+def said(view: QuizView) -> str:
+    assert view._status.value.count('role="status"') == 1
+    return text_of(view._status.value)
+
+
+def text_of(html: str) -> str:
+    parts: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = parts.append  # type: ignore[method-assign]
+    parser.feed(html)
+    return " ".join(" ".join(parts).split())
+
+
+@pytest.fixture
+def view(quiz: Quiz) -> QuizView:
+    return QuizView(quiz, KINDS)
+
+
+def single(quiz: Quiz, question_id: str) -> QuizView:
+    return QuizView(quiz, [question_id])
+
+
+# Each kind of question
+
+
+def test_a_choice_is_picked_answered_wrongly_and_rightly(quiz: Quiz) -> None:
+    view = single(quiz, "small-choice")
+    radio = one(view, widgets.RadioButtons)
+    assert radio.value is None and {value for _, value in radio.options} == {"sums", "mean", "replaces"}
+    press(view, "answer")
+    assert said(view) == "Give an answer first." and quiz.given("small-choice") is None
+    radio.value = "mean"
+    press(view, "answer")
+    assert said(view) == "✗ Not right. Nobody divides <u>here</u>; you do."
+    assert "not right" in text_of(view._head.value)
+    radio.value = "sums"
+    press(view, "answer")
+    assert said(view).startswith("✓ Right. Yes;") and "practice" in said(view)
+    given = quiz.given("small-choice")
+    assert given is not None and given.value == "mean"
+
+
+def test_several_are_ticked(quiz: Quiz) -> None:
+    view = single(quiz, "small-multiple")
+    boxes = {box.description: box for box in every(view._place) if isinstance(box, widgets.Checkbox)}
+    assert set(boxes) == {"The update", "zero_grad", "The forward", "The backward"}
+    press(view, "answer")
+    assert said(view) == "Give an answer first."
+    for name in ("The update", "zero_grad", "The forward"):
+        boxes[name].value = True
+    press(view, "answer")
+    assert "◐ Partly right: 50%." in said(view) and "✗ Every micro-batch has its own forward." in said(view)
+    assert "partly right" in text_of(view._head.value)
+
+
+def test_a_number_is_typed(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    assert field.description == "Your answer, in examples:"
+    drawn = quiz.variables("small-number")
+    field.value = "many"
+    press(view, "answer")
+    assert said(view).startswith("○ Not an answer yet. 'many' is not a number")
+    assert quiz.given("small-number") is None
+    field.value = f"{drawn['b'] * drawn['n']} voorbeelden"
+    press(view, "answer")
+    assert said(view).startswith("✓ Right.")
+
+
+def test_a_line_is_picked_in_a_listing_that_is_shown_as_text(quiz: Quiz) -> None:
+    view = single(quiz, "small-spot")
+    listing, choice = one(view, widgets.HTML), one(view, widgets.Dropdown)
+    assert "<script>" not in listing.value and "# <script>alert(1)</script>" in text_of(listing.value)
+    assert "5 if index % n < 1:" in text_of(listing.value) and choice.value is None
+    assert [value for _, value in choice.options] == [1, 2, 3, 5, 6]  # an empty line has no fault
+    choice.value = 3
+    press(view, "answer")
+    assert said(view) == "✗ Not right. backward belongs there."
+
+
+def test_a_prediction_is_made_in_the_middle_of_a_lesson(quiz: Quiz) -> None:
+    view = single(quiz, "small-predict")
+    assert view.buttons["answer"].description == "Predict" and shown(view) == {"answer"}
+    one(view, widgets.Text).value = "47"
+    press(view, "answer")
+    assert "You predict 47 updates" in said(view) and quiz.prediction("small-predict") == 47.0
+    assert "prediction made: 47 updates" in text_of(view._head.value)
+    assert one(single(quiz, "small-predict"), widgets.Text).value == "47"
+    guess = single(quiz, "small-guess")
+    one(guess, widgets.RadioButtons).value = "mean"
+    press(guess, "answer")
+    assert quiz.prediction("small-guess") == "mean"
+    assert one(single(quiz, "small-guess"), widgets.RadioButtons).value == "mean"
+
+
+def test_a_function_is_checked_where_the_notebook_has_it(quiz: Quiz, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells: dict[str, Any] = {}
+    monkeypatch.setattr(controls, "_from_notebook", cells.get)
+    view = single(quiz, "small-code")
+    assert view.buttons["answer"].description == "Check updates_per_epoch"
+    assert "raise NotImplementedError" in text_of(one(view, widgets.HTML).value)
+    press(view, "answer")
+    assert "no function updates_per_epoch in this notebook yet" in said(view)
+    for source, expected in (
+        (UPDATES_PER_EPOCH.starter, "still as it was given"),
+        (UPDATES_PER_EPOCH.wrong[0].source, "full windows only"),
+        (UPDATES_PER_EPOCH.solution, "✓ Right. 3 of 3 visible checks hold."),
+    ):
+        cells["updates_per_epoch"] = build(source, "updates_per_epoch")
+        press(view, "answer")
+        assert expected in said(view)
+    press(view, "solution")
+    assert "math.ceil" in said(view) and quiz.result().points == 3
+
+
+def test_functions_are_looked_up_in_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    assert controls._from_notebook("f") is None  # no notebook at all
+    shell = InteractiveShell()
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    shell.run_cell("def f(): return 5")
+    assert controls._from_notebook("f")() == 5 and controls._from_notebook("g") is None
+
+
+# Hints, solutions, moving on
+
+
+def test_hints_come_one_by_one_and_stay(quiz: Quiz) -> None:
+    view = single(quiz, "small-choice")
+    for expected in (1, 2, 2):
+        press(view, "hint")
+        assert text_of(view._notes.value).count("Hint ") == expected
+    assert "Look at <.grad> in between." in text_of(view._notes.value)
+
+
+def test_only_the_buttons_that_do_something_are_shown(view: QuizView) -> None:
+    assert shown(view) == {"answer", "hint", "next"}
+    one(view, widgets.RadioButtons).value = "sums"
+    press(view, "answer")
+    assert shown(view) == {"answer", "hint", "next", "solution"}
+    press(view, "solution")
+    assert said(view) == "Solution: It adds the gradient to it."
+    press(view, "next")
+    assert shown(view) == {"answer", "previous", "next"} and said(view) == ""
+    view.go(4)
+    assert view.buttons["next"].description == "Result" and "solution" in shown(view)
+    press(view, "next")
+    assert shown(view) == {"previous", "retake"}
+    press(view, "previous")
+    assert view.question is not None and view.question.id == "small-code"
+    view.go(-3)
+    assert view.index == 0
+    view.go(99)
+    assert view.question is None
+
+
+def test_the_whole_quiz_from_the_first_question_to_a_retake(view: QuizView, quiz: Quiz) -> None:
+    quiz.answer("small-code", build(UPDATES_PER_EPOCH.solution, "updates_per_epoch"))
+    one(view, widgets.RadioButtons).value = "sums"
+    press(view, "answer")
+    press(view, "next")
+    for box in every(view._place):
+        if isinstance(box, widgets.Checkbox):
+            box.value = box.description in ("The update", "zero_grad")
+    press(view, "answer")
+    press(view, "next")
+    assert text_of(view._head.value) == "Small & <b>bold</b> · Question 3 of 5 · not answered yet"
+    one(view, widgets.Text).value = "1"
+    press(view, "answer")
+    press(view, "next")
+    one(view, widgets.Dropdown).value = 5
+    press(view, "answer")
+    press(view, "next")
+    press(view, "next")
+    assert "✓ Passed. 7 of 8 points (88%); 80% passes." in said(view) and "Read again: Backward adds." in said(view)
+    press(view, "retake")
+    assert quiz.take == 2 and view.index == 0 and one(view, widgets.RadioButtons).value is None
+    assert "not answered yet" in text_of(view._head.value) and said(view) == ""
+
+
+def test_it_opens_where_the_learner_stopped(quiz: Quiz) -> None:
+    quiz.answer("small-choice", "sums")
+    quiz.answer("small-multiple", ["step"])
+    restarted = Quiz("90", bank_folder=BANKS, progress=Progress(quiz.progress.file))
+    view = QuizView(restarted, KINDS)
+    assert view.question is not None and view.question.id == "small-number"
+    press(view, "previous")
+    ticked = {box.description for box in every(view._place) if isinstance(box, widgets.Checkbox) and box.value}
+    assert ticked == {"The update"} and "partly right" in text_of(view._head.value)
+    for question_id, value in (("small-number", 1), ("small-spot", 5)):
+        quiz.answer(question_id, value)
+    quiz.answer("small-code", build(UPDATES_PER_EPOCH.solution, "updates_per_epoch"))
+    finished = QuizView(restarted, KINDS)
+    assert finished.question is None and "of 8 points" in said(finished)
+
+
+# Languages
+
+
+def test_the_language_is_switched_live_and_nothing_that_was_put_in_is_lost(view: QuizView, quiz: Quiz) -> None:
+    one(view, widgets.RadioButtons).value = "mean"
+    press(view, "answer")
+    press(view, "hint")
+    view._language.value = "nl"
+    radio = one(view, widgets.RadioButtons)
+    assert radio.value == "mean" and "Het telt de gradient erbij op." in dict(radio.options)
+    assert said(view) == "✗ Niet goed. Niemand deelt <u>hier</u>; dat doe jij."
+    assert "Hint 1 van 2: Roep het twee keer aan." in text_of(view._notes.value)
+    assert text_of(view._head.value) == "Klein & <b>vet</b> · Vraag 1 van 5 · beantwoord: niet goed"
+    assert [view.buttons[name].description for name in ("answer", "hint", "next")] == ["Antwoord", "Hint", "Volgende"]
+    assert 'lang="nl"' in view._ask.value and quiz.progress.language == "nl"
+    view._language.value = "en"
+    assert said(view).startswith("✗ Not right.") and one(view, widgets.RadioButtons).value == "mean"
+
+
+@pytest.mark.parametrize("question_id", [*KINDS, "small-predict", "small-guess"])
+def test_every_kind_survives_a_switch_with_its_answer(quiz: Quiz, question_id: str) -> None:
+    value = {
+        "small-choice": "mean", "small-multiple": ["step", "zero"], "small-number": "12", "small-spot": 3,
+        "small-predict": "47", "small-guess": "peak", "small-code": None,
+    }[question_id]  # fmt: skip
+    view = single(quiz, question_id)
+    assert view._control is not None
+    view._control.set(value)
+    view._language.value = "nl"
+    now = view._control.value()
+    assert (sorted(now) if isinstance(now, list) else now) == value
+    english = quiz.prompt(question_id).en
+    assert text_of(view._ask.value) != english and "lang" in view._ask.value
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_both_languages_name_every_control_and_button(quiz: Quiz, language: Any) -> None:
+    quiz.language = language
+    for question_id in [*KINDS, "small-predict", "small-guess"]:
+        view = single(quiz, question_id)
+        for widget in every(view.box):
+            named = isinstance(widget, widgets.Text | widgets.Checkbox | widgets.Dropdown | widgets.Button)
+            if named and widget.layout.display != "none":
+                assert widget.description.strip()
+
+
+# Safety
+
+
+def test_texts_of_a_bank_are_never_markup(quiz: Quiz) -> None:
+    for question_id in [*KINDS, "small-predict", "small-guess"]:
+        for language in LANGUAGES:
+            quiz.language = language
+            view = single(quiz, question_id)
+            for name in ("hint", "answer"):
+                if name in shown(view):
+                    view.buttons[name].click()
+            for widget in every(view.box):
+                if isinstance(widget, widgets.HTML) and not widget.value.startswith("<style>"):
+                    tags = set(re.findall(r"</?([a-z]+)", widget.value))
+                    assert tags <= {"div", "pre", "code", "br", "span"}, widget.value
+
+
+def test_descriptions_are_escaped_where_ipywidgets_takes_them_as_html(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert controls.described("`N` < 4 & b") == "N < 4 & b"
+    monkeypatch.setattr(widgets, "__version__", "7.7.1")
+    assert controls.described("`N` < 4 & b") == "N &lt; 4 &amp; b"
+
+
+def test_only_widgets_of_both_versions_are_used(quiz: Quiz) -> None:
+    for question_id in [*KINDS, "small-predict", "small-guess"]:
+        assert {type(widget).__name__ for widget in every(single(quiz, question_id).box)} <= IN_CORE_OF_BOTH
+
+
+@pytest.mark.parametrize("name", ["answer", "hint", "solution", "next", "previous", "retake"])
+def test_an_error_in_a_callback_is_shown_and_not_lost(view: QuizView, quiz: Quiz, name: str) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("<broken>")
+
+    one(view, widgets.RadioButtons).value = "sums"
+    for method in ("answer", "hint", "solution", "retake", "prompt", "result"):
+        setattr(quiz, method, broken)
+    if name == "next":
+        view.index = 4
+    if name == "retake":
+        view.index = 5
+    view.buttons[name].click()
+    assert "RuntimeError: <broken>" in said(view) and "Your earlier answers are kept" in said(view)
+
+
+def test_a_refusing_disk_is_said_in_the_view(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    quiz = Quiz("90", bank_folder=BANKS, progress=Progress(tmp_path / "file" / "progress.sqlite"))
+    view = QuizView(quiz, KINDS)
+    assert "cannot be saved" in said(view)
+    one(view, widgets.RadioButtons).value = "sums"
+    press(view, "answer")
+    assert "✓ Right." in said(view) and said(view).count("cannot be saved") == 1
+
+
+def test_where_widgets_are_not_drawn_a_few_words_stand(view: QuizView) -> None:
+    assert repr(view.box) == "Quiz 90_small: 5 questions. Run this cell to take it." and len(repr(view.box)) < 110
+
+
+def test_moving_on_leaves_no_controls_behind(view: QuizView, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: set[str] = set()
+    closed: set[str] = set()
+    was_open, was_close = widgets.Widget.open, widgets.Widget.close
+
+    def note_open(self: widgets.Widget) -> None:
+        was_open(self)
+        opened.add(self.model_id)
+
+    def note_close(self: widgets.Widget) -> None:
+        if self.comm is not None:
+            closed.add(self.model_id)
+        was_close(self)
+
+    monkeypatch.setattr(widgets.Widget, "open", note_open)
+    monkeypatch.setattr(widgets.Widget, "close", note_close)
+    for index in (0, 2, 1, 3, 4, 0, 2):
+        view.go(index)
+    parts = [(widget, widget.layout, getattr(widget, "style", None)) for widget in every(view._place)]
+    alive = {part.model_id for group in parts for part in group if part is not None}
+    assert len(opened) > 40 and opened - closed - alive == set()
