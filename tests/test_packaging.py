@@ -13,9 +13,9 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-# conda-forge's name where it differs from the package index's; both spell the rest alike.
 PYTORCH_INDEX = "https://download.pytorch.org/whl"
-CONDA_NAMES = {"torch": "pytorch", "pyyaml": "pyyaml"}
+# conda-forge's name where it differs from the package index's.
+CONDA_NAMES = {"torch": "pytorch"}
 
 
 @pytest.fixture(scope="session")
