@@ -128,10 +128,15 @@ def seeds_table(data: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "optimizer": [SETTINGS[str(name)].label for name in median.index],
-            "weights apart, median": [f"{value:.0e}" for value in median],
+            "weights apart, median": [_plain(value) for value in median],
             "smaller than SGD's": [_times(float(median["sgd"] / value)) for value in median],
         }
     )
+
+
+def _plain(value: float) -> str:
+    """One digit below 1, whole numbers above: 0.0006, 7."""
+    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
 
 
 def _times(factor: float) -> str:
@@ -232,7 +237,7 @@ def lockstep_table(data: pd.DataFrame) -> pd.DataFrame:
             "update": rows["update"],
             "loss, right": rows["loss_right"].map("{:.2f}".format),
             "loss, wrong": rows["loss_wrong"].map("{:.2f}".format),
-            "weights apart": rows["distance"].map("{:.0e}".format),
+            "weights apart": rows["distance"].map(_plain),
         }
     )
 
