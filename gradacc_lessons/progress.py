@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.progress_store import Store
+from gradacc_lessons.progress_store import shown as shown
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 PASS_MARK = 0.8
@@ -183,15 +184,6 @@ def progress_file() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("gradacc-lessons", appauthor=False) / FILE_NAME
-
-
-def shown(file: Path) -> str:
-    """Where `file` is, as it may stand in a notebook that is handed on: without anybody's name in it."""
-    if home := os.environ.get("GRADACC_HOME"):
-        folder, name = Path(home).expanduser(), "GRADACC_HOME"
-    else:
-        folder, name = Path.home(), "~"
-    return f"{name}/{file.relative_to(folder).as_posix()}" if file.is_relative_to(folder) else str(file)
 
 
 def learner_progress() -> Progress:

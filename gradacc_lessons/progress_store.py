@@ -4,6 +4,7 @@ Connections are short, so that nothing is held across threads or a fork. If the 
 is said so in `notices`, and is written as soon as the disk takes it again.
 """
 
+import os
 import re
 import shutil
 import sqlite3
@@ -232,28 +233,37 @@ def _dated(file: Path, why: str) -> Path:
     return next(path for path in map(file.with_name, names) if not path.exists())
 
 
+def shown(file: Path) -> str:
+    """Where `file` is, as it may stand in a notebook that is handed on: without anybody's name in it."""
+    if home := os.environ.get("GRADACC_HOME"):
+        folder, name = Path(home).expanduser(), "GRADACC_HOME"
+    else:
+        folder, name = Path.home(), "~"
+    return f"{name}/{file.relative_to(folder).as_posix()}" if file.is_relative_to(folder) else str(file)
+
+
 def _set_aside_text(kept: Path, *, newer: bool) -> Text:
     why_en = "was written by a newer version of the course" if newer else "is damaged"
     why_nl = "is door een nieuwere versie van de cursus geschreven" if newer else "is beschadigd"
     return Text(
-        f"Your progress file {why_en}. It was kept as {kept}, and a new one was begun.",
-        f"Je voortgangsbestand {why_nl}. Het is bewaard als {kept}, en er is een nieuw begonnen.",
+        f"Your progress file {why_en}. It was kept as {shown(kept)}, and a new one was begun.",
+        f"Je voortgangsbestand {why_nl}. Het is bewaard als {shown(kept)}, en er is een nieuw begonnen.",
     )
 
 
 def _migrated(kept: Path) -> Text:
     return Text(
-        f"Your progress file was of an older version. It was brought up to date; a copy was kept as {kept}.",
-        f"Je voortgangsbestand was van een oudere versie. Het is bijgewerkt; er is een kopie bewaard als {kept}.",
+        f"Your progress file was of an older version and is now up to date. A copy was kept as {shown(kept)}.",
+        f"Je voortgangsbestand was van een oudere versie en is nu bijgewerkt. Een kopie is bewaard als {shown(kept)}.",
     )
 
 
 def _not_kept(file: Path, error: Exception) -> Text:
     why = getattr(error, "strerror", None) or str(error)
     return Text(
-        f"Your answers are graded but cannot be saved in {file.parent} ({why}). Free some disk space, or set"
+        f"Your answers are graded but cannot be saved in {shown(file.parent)} ({why}). Free some disk space, or set"
         " GRADACC_HOME to a folder you may write in; what you answer until then is saved once that works.",
-        f"Je antwoorden worden nagekeken maar kunnen niet worden opgeslagen in {file.parent} ({why}). Maak schijfruimte"
-        " vrij, of zet GRADACC_HOME op een map waarin je mag schrijven; wat je tot dan antwoordt wordt opgeslagen"
-        " zodra dat lukt.",
+        f"Je antwoorden worden nagekeken maar kunnen niet worden opgeslagen in {shown(file.parent)} ({why}). Maak"
+        " schijfruimte vrij, of zet GRADACC_HOME op een map waarin je mag schrijven; wat je tot dan antwoordt wordt"
+        " opgeslagen zodra dat lukt.",
     )

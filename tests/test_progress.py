@@ -278,6 +278,19 @@ def test_a_damaged_file_is_kept_aside(file: Path, damage) -> None:  # type: igno
     assert add(progress, "after") and questions(Progress(file)) == ["after"]
 
 
+def test_what_is_said_holds_no_name_of_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADACC_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
+    file = tmp_path / "somebody" / "data" / "progress.sqlite"
+    file.parent.mkdir(parents=True)
+    damage_all(file)
+    damaged = Progress(file)
+    assert "kept as ~/data/progress.damaged-" in said(damaged) and "somebody" not in said(damaged)
+    file.parent.joinpath("blocked").write_text("")
+    refused = Progress(file.parent / "blocked" / "progress.sqlite")
+    assert "cannot be saved in ~/data/blocked" in said(refused) and "somebody" not in said(refused)
+
+
 def test_damage_in_the_middle_of_a_session_is_noticed(file: Path) -> None:
     progress = Progress(file)
     add(progress, "before")

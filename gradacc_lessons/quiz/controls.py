@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from gradacc_lessons.detective import client
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import html
@@ -114,6 +115,7 @@ def _pick_line(quiz: Quiz, question: Question, language: Language) -> Control:
 def _write_code(quiz: Quiz, question: Question, language: Language) -> Control:
     assert isinstance(question, Code)
     task = exercise(question.exercise)
+    client.warm_up()  # while the learner reads and writes, the process that will check gets ready
     shown = widgets.HTML(f"<div>{html(words.WRITE_IN_CELL.to(language))}<pre>{escape(task.starter)}</pre></div>")
     return Control(shown, lambda: _from_notebook(task.function), lambda value: None)
 

@@ -85,14 +85,20 @@ class QuizView:
 
     def _build(self) -> None:
         self._head, self._ask, self._notes, self._status = (widgets.HTML() for _ in range(4))
-        self._language = widgets.ToggleButtons(
-            options=LANGUAGE_NAMES,
-            value=self.quiz.language,
-            style={"button_width": "auto", "description_width": "initial"},
-        )
-        self._language.observe(self._guard(self._change_language), names="value")
         self._head.add_class("gradacc-head")
         self._place = widgets.VBox()
+        style = {"button_width": "auto", "description_width": "initial"}
+        self._language = widgets.ToggleButtons(options=LANGUAGE_NAMES, value=self.quiz.language, style=style)
+        self._language.observe(self._guard(self._change_language), names="value")
+        acts, moves = self._build_buttons()
+        asked = [self._language, self._head, self._ask, self._place]
+        self.box = QuizBox([widgets.HTML(STYLE), *asked, acts, self._notes, self._status, moves])
+        self.box.add_class("gradacc-quiz")
+        several = f"{len(self.ids)} questions" if len(self.ids) > 1 else "one question"
+        self.box.stands_for = f"Quiz {self.quiz.lesson}: {several}. Run this cell to take it."
+
+    def _build_buttons(self) -> tuple[widgets.Widget, widgets.Widget]:
+        """Two rows: what is done with a question, and where to go."""
         actions = {
             "answer": self._answer, "hint": self._hint, "solution": self._solution,
             "previous": lambda: self.go(self.index - 1), "next": lambda: self.go(self.index + 1),
@@ -101,26 +107,9 @@ class QuizView:
         self.buttons = {name: widgets.Button() for name in actions}
         for name, action in actions.items():
             self.buttons[name].on_click(self._guard(action))
-        self.buttons["answer"].button_style = ""
+        buttons = list(self.buttons.values())
         wrap = widgets.Layout(flex_flow="row wrap")
-        acts = widgets.HBox([self.buttons[name] for name in ("answer", "hint", "solution")], layout=wrap)
-        moves = widgets.HBox([self.buttons[name] for name in ("previous", "next", "retake")], layout=wrap)
-        self.box = QuizBox(
-            [
-                widgets.HTML(STYLE),
-                self._language,
-                self._head,
-                self._ask,
-                self._place,
-                acts,
-                self._notes,
-                self._status,
-                moves,
-            ]
-        )
-        self.box.add_class("gradacc-quiz")
-        several = f"{len(self.ids)} questions" if len(self.ids) > 1 else "one question"
-        self.box.stands_for = f"Quiz {self.quiz.lesson}: {several}. Run this cell to take it."
+        return widgets.HBox(buttons[:3], layout=wrap), widgets.HBox(buttons[3:], layout=wrap)
 
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
