@@ -24,6 +24,7 @@ from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
 
 LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
+LANGUAGE_LABEL = "Language / Taal"
 
 # ipywidgets gives an option one line of fixed height and cuts off the rest. Colours are the theme's own.
 STYLE = """<style>
@@ -88,7 +89,10 @@ class QuizView:
         self._head.add_class("gradacc-head")
         self._place = widgets.VBox()
         style = {"button_width": "auto", "description_width": "initial"}
-        self._language = widgets.ToggleButtons(options=LANGUAGE_NAMES, value=self.quiz.language, style=style)
+        # Its label names both languages and never changes: a change would draw its buttons anew and lose the focus.
+        self._language = widgets.ToggleButtons(
+            options=LANGUAGE_NAMES, value=self.quiz.language, description=LANGUAGE_LABEL, style=style
+        )
         self._language.observe(self._guard(self._change_language), names="value")
         acts, moves = self._build_buttons()
         asked = [self._language, self._head, self._ask, self._place]
@@ -114,7 +118,6 @@ class QuizView:
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
         language, question = self.quiz.language, self.question
-        self._language.description = words.LANGUAGE.to(language)
         self._head.value = self._in_language(self._heading())
         labels = {
             "hint": words.ASK_HINT, "solution": words.ASK_SOLUTION, "previous": words.PREVIOUS,

@@ -50,7 +50,6 @@ ANSWERED = Text("{answered} of {questions} questions answered.", "{answered} van
 PREDICTED = Text("{made} of {asked} predictions made.", "{made} van {asked} voorspellingen gedaan.")
 REREAD = Text("Read again: {sections}.", "Lees nog eens: {sections}.")
 
-LANGUAGE = Text("Language", "Taal")
 QUESTION_OF = Text("Question {number} of {total}", "Vraag {number} van {total}")
 STATE_RIGHT = Text("answered: right", "beantwoord: goed")
 STATE_WRONG = Text("answered: not right", "beantwoord: niet goed")

@@ -258,6 +258,7 @@ def test_the_language_is_switched_live_and_nothing_that_was_put_in_is_lost(view:
     assert text_of(view._head.value) == "Klein & <b>vet</b> · Vraag 1 van 5 · beantwoord: niet goed"
     assert [view.buttons[name].description for name in ("answer", "hint", "next")] == ["Antwoord", "Hint", "Volgende"]
     assert 'lang="nl"' in view._ask.value and quiz.progress.language == "nl"
+    assert view._language.description == "Language / Taal"  # never changes: the switch would lose the focus
     view._language.value = "en"
     assert said(view).startswith("✗ Not right.") and one(view, widgets.RadioButtons).value == "mean"
 
