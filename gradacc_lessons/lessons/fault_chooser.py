@@ -233,9 +233,10 @@ def explore_faults(fault: str = "missing_scale") -> Explorer:
     """A list of all catalogued mistakes over a real run of the chosen one, and its diagnosis."""
 
     def plan(micro_batch_size: int, accumulation_steps: int, fault: str) -> Run:
-        Recipe(micro_batch_size, accumulation_steps).check_fits(EXAMPLES)
-        updates = EPOCHS * -(-EXAMPLES // micro_batch_size)
-        return Run(lambda: dye(fault, micro_batch_size, accumulation_steps), updates, "row")
+        recipe = Recipe(micro_batch_size, accumulation_steps)
+        recipe.check_fits(EXAMPLES)
+        due = EPOCHS * recipe.updates_per_epoch(EXAMPLES)  # loops that update more often fill the bar early
+        return Run(lambda: dye(fault, micro_batch_size, accumulation_steps), due + 1, "row")
 
     warm_up()  # the process that diagnoses imports torch while the learner reads
     controls = [

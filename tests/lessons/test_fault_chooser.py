@@ -77,6 +77,7 @@ def test_sliders_recut_the_epoch_and_impossible_windows_are_refused(explorer: An
     explorer.wait(PATIENCE)
     assert "b = 5, N = 2: update 1 of epoch 1 is 2 times as long as it should be" in explorer.sentence
     assert len(explorer.data) == 2 * 4 + 1
+    assert explorer._bar.value == explorer._bar.max == 2 * 4 + 1
     with pytest.raises(ValueError, match=f"20 x 3 = 60 examples per update, but the data has {EXAMPLES}"):
         explorer.set(micro_batch_size=20, accumulation_steps=3)
     with pytest.raises(ValueError, match="whole number from 1 to 20"):
