@@ -43,6 +43,7 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
             reply |= {"status": "called", "values": [plain_number(loop(*call)) for call in header["calls"]]}
         else:
             reply["status"], accepted = fits(loop)
+            reply["kind"] = type(loop).__name__
             if reply["status"] == "ran":
                 specs = [s for s in header["specs"] if s["needs"] in (None, *accepted) and s["unless"] not in accepted]
                 records, found, seconds = run_all(specs, arrays, loop, accepted)

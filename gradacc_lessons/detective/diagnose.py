@@ -32,6 +32,18 @@ from gradacc_lessons.detective.wire import Array, WireError, pack, unpack
 from gradacc_lessons.detective.wording import SENTENCES
 from gradacc_lessons.text import LANGUAGES, Language
 
+COUNTS = (
+    "forwards",
+    "backwards",
+    "pushed",
+    "largest_forward",
+    "foreign_updates",
+    "graphs",
+    "data_changed",
+    "list_changed",
+)
+"""What a record holds beside its name and the updates of each epoch: numbers and truth values."""
+
 
 def diagnose(
     train_epoch: Callable[..., Any] | FileFunction,
@@ -124,7 +136,7 @@ class _Check:
         if status == "raised":
             return self.raised(header)
         if status == "not_callable":
-            return self.say(Outcome.WRONG, "not_callable", kind=str(header.get("kind", "")))
+            return self.say(Outcome.WRONG, "not_callable", kind=str(header["kind"]))
         return self.say(Outcome.WRONG, {"lazy": "lazy", "signature": "signature"}[status])
 
     def raised(self, header: dict[str, Any]) -> Diagnosis:
@@ -195,8 +207,7 @@ def read_observations(header: dict[str, Any], arrays: dict[str, Array], scope: S
         record, name = records[scenario.name], scenario.name
         ends, steps, rates = (arrays[f"{name}/{key}"] for key in ("ends", "steps", "rates"))
         width = problem(scenario).start.size
-        counts = [record[key] for key in ("foreign_updates", "forwards", "backwards", "largest_forward", "graphs")]
-        numbers = [*counts, *record["updates"], record["data_changed"], record["list_changed"]]
+        numbers = [*(record[key] for key in COUNTS), *record["updates"]]
         if ends.shape != (EPOCHS, width) or steps.shape[1:] != (width,) or rates.shape != steps.shape[:1]:
             raise ValueError(f"shapes in {name}")
         if len(record["updates"]) != EPOCHS or not all(isinstance(number, (int, float)) for number in numbers):

@@ -113,7 +113,9 @@ def _first_difference(observation: Observation, language: Language) -> str | Non
         if np.abs(got - right).max() <= TOLERANCE * length * 10:
             continue
         where = {"epoch": epoch + 1, "update": update + 1}
-        cosine = float(got @ right) / (length * other) if other else 0.0
+        if not other:
+            return SENTENCES["nothing"].to(language).format(**where)
+        cosine = float(got @ right) / (length * other)
         if 1 - abs(cosine) < PARALLEL:
             name = "ratio" if cosine > 0 else "opposite"
             return SENTENCES[name].to(language).format(ratio=other / length, **where)

@@ -97,6 +97,7 @@ class Bench:
             "foreign_updates": 0,
             "forwards": 0,
             "backwards": 0,
+            "pushed": 0,
             "largest_forward": 0,
             "data_changed": False,
             "list_changed": False,
@@ -180,8 +181,9 @@ class Bench:
         if output.requires_grad:
             output.register_hook(self._after_backward)
 
-    def _after_backward(self, _: Tensor) -> None:
+    def _after_backward(self, gradient: Tensor) -> None:
         self.record["backwards"] += 1
+        self.record["pushed"] += bool(gradient.any())
 
 
 def count(batch: Batch) -> int:

@@ -64,11 +64,14 @@ _ALWAYS = tuple(name for name in CHANGES if name not in (*_CLIP, *_SCHEDULE, *_T
 _NEWS = {
     "windows": _ALWAYS,
     "clip": _CLIP,
+    "large gradients": _CLIP,
     "schedule": _SCHEDULE,
     "tail": _TAIL,
-    "items": _ITEMS[:1],
-    "counted": _ITEMS[1:],
+    "short epoch": _TAIL,
+    "items": _ITEMS,
+    "counted": _ITEMS,
 }
+"""The faults that show for the first time in a scenario."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Observation:
     rates: Array
     """Learning rate of each update."""
     record: dict[str, Any]
-    """Counts: updates per epoch, foreign_updates, forwards, backwards, largest_forward, graphs, and so on."""
+    """Counts: updates per epoch, forwards, backwards, pushed (backwards that brought a gradient), graphs, and so on."""
 
     def agrees(self, loop: Loop) -> bool:
         """Whether `loop` leads to these parameters, within TOLERANCE of the distance travelled."""
@@ -137,25 +140,35 @@ def close(measured: Array, predicted: Array, scenario: Scenario) -> bool:
 
 
 def explain(observations: list[Observation]) -> tuple[list[Suspicion], Observation | None]:
-    """All explanations that hold in every scenario, and None; or, when none holds, those that held until the first
-    scenario that none explains, and that scenario's observation."""
-    held = [INNOCENT]
-    for observation in observations:
-        fitting = [s for suspicion in held for s in _fitting(suspicion, observation)]
+    """All explanations that hold in every scenario, and None.
+
+    When nothing explains some scenario: what held before its kind of scenario came up, and its observation. What
+    holds only in a part of one kind may be a coincidence and is not kept.
+    """
+    held, before, kind = [INNOCENT], [], ""
+    for index, observation in enumerate(observations):
+        if _kind(observation.scenario) != kind:
+            kind, before = _kind(observation.scenario), held if index else []
+        seen = observations[: index + 1]
+        fitting = [s for suspicion in held for s in _fitting(suspicion, seen)]
         if not fitting:
-            return held if observation is not observations[0] else [], observation
+            return before, observation
         held = _unique(fitting)
     return held, None
 
 
-def _fitting(suspicion: Suspicion, observation: Observation) -> list[Suspicion]:
-    """The suspicion itself when it predicts the observation; otherwise what it becomes with one or two of the
+def _kind(scenario: Scenario) -> str:
+    return f"{scenario.scope} {scenario.needs or scenario.unless}"
+
+
+def _fitting(suspicion: Suspicion, seen: list[Observation]) -> list[Suspicion]:
+    """The suspicion itself when it predicts the last observation; otherwise what it becomes with one or two of the
     faults that this scenario is there to show. A fault that changes nothing is not looked for."""
-    if observation.agrees(suspicion.loop):
+    if seen[-1].agrees(suspicion.loop):
         return [suspicion]
-    news = _NEWS.get(observation.scenario.name, ())
+    news = _NEWS.get(seen[-1].scenario.name, ())
     grown = (s for size in (1, 2) for faults in combinations(news, size) for s in _with(suspicion, faults))
-    return [s for s in grown if observation.agrees(s.loop)]
+    return [s for s in grown if all(o.agrees(s.loop) for o in reversed(seen))]
 
 
 def likeliest(held: list[Suspicion], backwards: Callable[[Loop], bool]) -> list[frozenset[str]]:

@@ -7,8 +7,8 @@ import numpy as np
 from gradacc_lessons.detective.diagnosis import Diagnosis, Outcome
 from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.detective.measure import differences, evidence, place
-from gradacc_lessons.detective.oracle import predict
-from gradacc_lessons.detective.scenarios import SCOPES, Scope, problem
+from gradacc_lessons.detective.oracle import Loop, predict
+from gradacc_lessons.detective.scenarios import SCENARIOS, SCOPES, Scope, problem
 from gradacc_lessons.detective.suspects import INNOCENT, Observation, explain, likeliest
 from gradacc_lessons.detective.wording import SENTENCES
 from gradacc_lessons.text import Language
@@ -25,19 +25,16 @@ def judge(observations: list[Observation], scope: Scope, language: Language) -> 
         name, values = misconduct
         return Diagnosis(Outcome.WRONG, SENTENCES[name].to(language).format(**values), (), measured, language)
     held, broken = explain(observations)
-    loud: set[str] = set()
-    ambiguous = False
-    if held and not (broken is None and INNOCENT in held):
-        sets = likeliest(
-            held, lambda loop: predict(loop, observations[0].scenario).backwards == _backwards(observations)
-        )
-        loud = set(frozenset.intersection(*sets))
-        ambiguous = len(sets) > 1
-    found = _in_order(loud | _memory(observations, loud))
-    if not found and broken is None and not ambiguous:
+    innocent = broken is None and INNOCENT in held
+    sets = [] if innocent or not held else likeliest(held, lambda loop: _pushes(loop) == _pushed(observations))
+    certain = set(frozenset.intersection(*sets)) if sets else set()
+    if _pushed(observations) == 0:  # no update can have lost what never came
+        certain -= {"zero_grad_before_step"}
+    found = _in_order(certain | _memory(observations, certain))
+    if innocent and not found:
         message = " ".join(SENTENCES[name].to(language) for name in ("correct", f"correct_{scope}"))
         return Diagnosis(Outcome.CORRECT, message, (), measured, language)
-    message = _message(found, observations, broken, ambiguous, language)
+    message = _message(found, observations, None if innocent else broken, len(sets) > 1, language)
     return Diagnosis(Outcome.WRONG, message, found, measured, language)
 
 
@@ -101,8 +98,12 @@ def _memory(observations: list[Observation], known: set[str]) -> set[str]:
     return {"window_in_one_batch" if first.record["largest_forward"] >= whole else "sum_then_backward"}
 
 
-def _backwards(observations: list[Observation]) -> int:
-    return int(observations[0].record["backwards"])
+def _pushes(loop: Loop) -> int:
+    return predict(loop, SCENARIOS[0]).backwards
+
+
+def _pushed(observations: list[Observation]) -> int:
+    return int(observations[0].record["pushed"])
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:

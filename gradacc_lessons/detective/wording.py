@@ -55,8 +55,9 @@ SENTENCES: dict[str, Text] = {
     ),
     "raised": Text("The loop stops with {error}{place}.", "De lus stopt met {error}{place}."),
     "misuse": Text(
-        "loss_fn is called with the model and a micro-batch, loss_fn(model, batch), and gives their mean loss{place}.",
-        "loss_fn roep je aan met het model en een micro-batch, loss_fn(model, batch), en geeft hun gemiddelde loss{place}.",
+        "loss_fn is called with the model and a micro-batch, loss_fn(model, batch), and gives the mean loss{place}.",
+        "loss_fn roep je aan met het model en een micro-batch, loss_fn(model, batch); je krijgt de gemiddelde "
+        "loss{place}.",
     ),
     "place": Text(" (line {line}{code})", " (regel {line}{code})"),
     "memory": Text(
@@ -155,6 +156,10 @@ SENTENCES: dict[str, Text] = {
     "ratio": Text(
         "update {update} of epoch {epoch} is {ratio:.5g} times as long as it should be, in the right direction.",
         "update {update} van epoch {epoch} is {ratio:.5g} keer zo lang als hij hoort te zijn, in de juiste richting.",
+    ),
+    "nothing": Text(
+        "update {update} of epoch {epoch} applies nothing at all.",
+        "update {update} van epoch {epoch} past helemaal niets toe.",
     ),
     "opposite": Text(
         "update {update} of epoch {epoch} points the opposite way.",

@@ -6,7 +6,7 @@ from gradacc_lessons.text import Text
 SCALING = (
     Fault(
         "missing_scale",
-        Text("The missing 1/N", "De ontbrekende 1/N"),
+        Text("The sum never becomes a mean", "De som wordt nooit een gemiddelde"),
         Text(
             "Each loss is a mean over its own micro-batch, and nothing divides their sum. The gradient of a "
             "window is as many times too long as the window has micro-batches. Look at the line just before "

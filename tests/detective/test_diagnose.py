@@ -1,0 +1,244 @@
+"""Real loops through the real worker: every listing, right loops in many styles, and wrong ones nobody catalogued."""
+
+import threading
+from html.parser import HTMLParser
+
+import pytest
+from detective import wrong_loops
+from detective.correct_loops import CORRECT, slices
+from detective.double_loops import DOUBLE
+from detective.wrong_loops import UNCATALOGUED
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradacc_lessons import diagnose
+from gradacc_lessons.detective import limits
+from gradacc_lessons.detective.diagnose import Outcome
+from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
+from gradacc_lessons.detective.scenarios import SCOPES
+from gradacc_lessons.text import LANGUAGES
+
+DIVIDES_BY_N = {"step_before_backward", "window_off_by_one", "tail_leaks", "tail_underscaled"}
+
+
+def expected(fault: str, scope: str) -> set[str]:
+    if SCOPES.index(scope) < SCOPES.index(FAULTS[fault].scope):
+        return set()
+    return {fault} | ({"mean_of_means"} if scope == "items" and fault in DIVIDES_BY_N else set())
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_listing_gets_its_own_name(fault, scope):
+    found = diagnose(fault_loop(fault), scope)
+    assert set(found.faults) == expected(fault, scope)
+    assert found.outcome is (Outcome.WRONG if found.faults else Outcome.CORRECT)
+    for name in found.faults:
+        assert FAULTS[name].message.en in found.message
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_right_loops_of_every_style_pass(name):
+    found = diagnose(CORRECT[name])
+    assert found.outcome is Outcome.CORRECT, found.message
+    assert found.faults == () and found.correct
+    assert all(row["gradient"] == pytest.approx(1, abs=1e-6) for row in found.evidence["trace"])
+
+
+@pytest.mark.parametrize("loop", DOUBLE, ids=lambda loop: loop.__name__)
+def test_two_mistakes_are_both_named(loop):
+    assert set(diagnose(loop, "tail").faults) == DOUBLE[loop]
+
+
+@pytest.mark.parametrize("name", UNCATALOGUED)
+def test_what_nobody_has_catalogued_is_wrong_without_a_name(name):
+    found = diagnose(UNCATALOGUED[name])
+    assert found.outcome is Outcome.WRONG
+    assert found.faults == ()
+    assert "Measured in full windows of equal micro-batches: " in found.message
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    {
+        "nine_tenths": "update 1 of epoch 1 is 0.9 times as long as it should be, in the right direction",
+        "sign_flip": "update 1 of epoch 1 points the opposite way",
+        "noise": "update 1 of epoch 1 points another way (cosine",
+        "skips_the_third": "micro-batch 3 of the epoch does not count in update 1",
+        "first_twice": "micro-batch 1 of the epoch counts 2 times as much",
+        "two_updates_per_window": "it makes 8 updates in two epochs where 4 belong",
+    }.items(),
+)
+def test_what_was_measured_is_said(name, said):
+    assert said in diagnose(UNCATALOGUED[name], "windows").message
+
+
+def test_what_is_taught_first_is_right_with_full_windows_and_no_further():
+    taught = compiled(TAUGHT_SOURCE)
+    assert diagnose(taught, "windows").correct
+    assert diagnose(taught, "tail").faults == ("tail_dropped",)
+    assert diagnose(taught).faults == ("tail_dropped", "mean_of_means")
+    assert diagnose(compiled(REFERENCE_SOURCE)).correct
+
+
+def test_a_named_mistake_beside_an_unknown_one():
+    """What is certain is named; what is not is said to be there."""
+
+    def loop(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+        for start in range(0, len(micro_batches), accumulation_steps):
+            window = micro_batches[start : start + accumulation_steps]
+            optimizer.zero_grad()
+            for batch in window[:4] if len(window) == accumulation_steps else window[:1]:
+                loss_fn(model, batch).backward()
+            optimizer.step()
+
+    found = diagnose(loop, "tail")
+    assert found.faults == ("missing_scale",)
+    assert "a short last window something else differs" in found.message
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_messages_come_in_the_language_asked_for(language):
+    for loop, scope in ((fault_loop("tail_leaks"), "tail"), (slices, "items"), (UNCATALOGUED["noise"], "windows")):
+        found = diagnose(loop, scope, language=language)
+        other = diagnose(loop, scope, language="nl" if language == "en" else "en")
+        assert found.message != other.message
+    assert found.message.startswith({"en": "The loop is wrong", "nl": "De lus is fout"}[language])
+
+
+def test_evidence_is_what_was_measured():
+    evidence = diagnose(fault_loop("tail_leaks"), "tail").evidence
+    assert [row["gradient"] for row in evidence["trace"]] == pytest.approx([1, 1, 1.5, 1])
+    assert [(row["epoch"], row["update"]) for row in evidence["trace"]] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert evidence["trace"][2]["weights"] == pytest.approx([0.25] * 4 + [0] * 4 + [0.25] * 2)
+    assert (evidence["updates"], evidence["updates_expected"]) == (4, 6)
+    assert (evidence["micro_batches"], evidence["backwards"]) == (20, 20)
+    assert diagnose(fault_loop("sum_then_backward")).evidence["graphs_alive"] == pytest.approx(4, abs=0.05)
+    underscaled = diagnose(fault_loop("tail_underscaled"), "tail").evidence["trace"]
+    assert [row["gradient"] for row in underscaled] == pytest.approx([1, 1, 0.5] * 2)
+    missing = diagnose(fault_loop("missing_scale"), "windows").evidence["trace"]
+    assert [row["gradient"] for row in missing] == pytest.approx([4] * 4)
+
+
+def test_what_a_loop_prints_comes_back_cut():
+    found = diagnose(CORRECT["looks twice"])
+    assert found.evidence["printed"].startswith("loss before:")
+    assert len(found.evidence["printed"]) <= limits.SHOWN_OUTPUT
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is not closed; collects the tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_html_is_escaped_and_whole():
+    for found in (diagnose(wrong_loops.html), diagnose(fault_loop("missing_scale"), language="nl")):
+        parser = Balanced()
+        parser.feed(found._repr_html_())
+        assert not parser.open
+        assert "script" not in parser.seen
+        assert found.message.split("\n")[0][:20] in str(found)
+    assert "<td>4</td>" in found._repr_html_()
+    assert 'lang="nl"' in found._repr_html_()
+
+
+MISBEHAVIOUR = {
+    "does_nothing": (Outcome.WRONG, "without a single forward"),
+    "forward_only": (Outcome.WRONG, "none goes backward"),
+    "backward_only": (Outcome.WRONG, "the optimizer never updates"),
+    "own_optimizer": (Outcome.WRONG, "an optimizer of its own"),
+    "by_hand": (Outcome.WRONG, "without optimizer.step()"),
+    "scales_the_rate": (Outcome.WRONG, "changes the learning rate: 8 was given, and update 1 runs with 2."),
+    "normalises_in_place": (Outcome.WRONG, "changes the micro-batches"),
+    "eats_the_list": (Outcome.WRONG, "changes the list of micro-batches"),
+    "shuffles_the_list": (Outcome.WRONG, "changes the list of micro-batches"),
+    "four_parameters": (Outcome.WRONG, "needs these five parameters"),
+    "asks_for_more": (Outcome.WRONG, "needs these five parameters"),
+    "yields": (Outcome.WRONG, "contains yield"),
+    "is_async": (Outcome.WRONG, "declared async"),
+    "not_started": (Outcome.NOT_ATTEMPTED, "Nothing to check yet"),
+    "divides_by_zero": (Outcome.CRASHED, "ZeroDivisionError: division by zero (line"),
+    "usual_loss": (Outcome.CRASHED, "loss_fn(model, batch)"),
+    "raises_strangely": (Outcome.CRASHED, "stops with BadWords (line"),
+}
+
+
+@pytest.mark.parametrize("name", MISBEHAVIOUR)
+def test_misbehaviour_is_named_in_words(name):
+    found = diagnose(getattr(wrong_loops, name))
+    outcome, said = MISBEHAVIOUR[name]
+    assert found.outcome is outcome
+    assert said in found.message
+    assert found.faults == ()
+    assert "Traceback" not in found.message
+
+
+def test_a_crash_shows_the_learners_own_line():
+    found = diagnose(wrong_loops.divides_by_zero)
+    assert "return 1 / 0" in found.message
+    found = diagnose(wrong_loops.usual_loss)
+    assert "loss_fn(model(inputs), labels).backward()" in found.message
+
+
+@pytest.mark.parametrize("thing", [None, 3, "train_epoch", REFERENCE_SOURCE])
+def test_what_is_no_function_gets_a_sentence(thing):
+    found = diagnose(thing)
+    assert found.outcome is Outcome.WRONG
+    assert type(thing).__name__ in found.message
+
+
+def test_what_cannot_travel_gets_a_sentence():
+    lock = threading.Lock()
+
+    def loop(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+        with lock:
+            optimizer.step()
+
+    found = diagnose(loop)
+    assert found.outcome is Outcome.CRASHED
+    assert "cannot be sent" in found.message
+
+
+def test_wrong_arguments_of_our_own_callers_are_errors():
+    with pytest.raises(ValueError, match="'all' is not one of windows, tail, items"):
+        diagnose(slices, "all")
+    with pytest.raises(ValueError, match="'de' is not one of en, nl"):
+        diagnose(slices, language="de")
+    with pytest.raises(ValueError, match="positive number of seconds"):
+        diagnose(slices, time_limit=0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(["skip", "half", "double", "keep"]), min_size=4, max_size=4))
+def test_any_weights_within_a_window_are_right_only_when_all_are_kept(weights):
+    """Whatever is done to the micro-batches of a window, a verdict of CORRECT needs all of them in full."""
+    factor = {"skip": 0.0, "half": 0.5, "double": 2.0, "keep": 1.0}
+    factors = [factor[weight] for weight in weights]
+
+    def loop(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+        for start in range(0, len(micro_batches), accumulation_steps):
+            window = micro_batches[start : start + accumulation_steps]
+            optimizer.zero_grad()
+            for k, batch in enumerate(window):
+                (loss_fn(model, batch) * factors[k] / len(window)).backward()
+            optimizer.step()
+
+    found = diagnose(loop, "windows")
+    assert found.correct == (set(weights) == {"keep"})
+    if set(weights) == {"keep"}:
+        return
+    # When only the last one counts, that is what the loop amounts to.
+    assert found.faults == (("backward_once_per_window",) if factors == [0, 0, 0, 1] else ())
+    moved = [row["weights"][:4] for row in found.evidence["trace"] if row["update"] == 1]
+    assert moved[0] == pytest.approx([f / 4 for f in factors])

@@ -1,0 +1,151 @@
+"""The oracle against torch: gradients in closed form, optimizers, and every readable listing of the catalogue."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from detective.correct_loops import CORRECT
+
+from gradacc_lessons.detective.diagnose import request_frame
+from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
+from gradacc_lessons.detective.oracle import Loop, predict
+from gradacc_lessons.detective.rig import Bench
+from gradacc_lessons.detective.scenarios import (
+    KEYWORDS,
+    NO_CLIPPING,
+    SCENARIOS,
+    SCOPES,
+    Scenario,
+    gradient,
+    included,
+    problem,
+    scenarios,
+)
+from gradacc_lessons.detective.suspects import CHANGES, INNOCENT, Suspicion, close
+from gradacc_lessons.detective.wire import unpack
+
+MEMORY_ONLY = {"sum_then_backward", "window_in_one_batch"}
+DIVIDES_BY_N = {"step_before_backward", "window_off_by_one", "tail_leaks", "tail_underscaled"}
+"""Listings that are also a mean of means where micro-batches differ, and cannot well be written otherwise."""
+
+
+def bench(scenario: Scenario) -> Bench:
+    """What the child process builds, from the frame that it is sent."""
+    header, arrays = unpack(request_frame("diagnose", {}, "", 1.0, [scenario]))
+    (spec,) = header["specs"]
+    length = range(spec["micro_batches"])
+    return Bench(
+        spec,
+        [arrays[f"{scenario.name}/inputs/{k}"] for k in length],
+        [arrays[f"{scenario.name}/labels/{k}"] for k in length],
+        arrays[f"{scenario.name}/start"],
+    )
+
+
+def accepted(loop) -> list[str]:
+    return [name for name in KEYWORDS if name in inspect.signature(loop).parameters]
+
+
+def run(loop, scenario: Scenario) -> Bench:
+    made = bench(scenario)
+    made.run(loop, accepted(loop))
+    return made
+
+
+def add(suspicion: Suspicion, fault: str) -> list[Suspicion]:
+    grown = [suspicion.add(fault, change) for change in CHANGES[fault]]
+    return [one for one in grown if one is not None]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_gradients_are_those_of_autograd(scenario):
+    made = bench(scenario)
+    for index, batch in enumerate(made.batches):
+        made.model.zero_grad()
+        made.loss(made.model, batch).backward()
+        ours = torch.nn.utils.parameters_to_vector(p.grad for p in made.model.parameters()).numpy()
+        theirs = gradient(scenario, problem(scenario).start, index)
+        assert np.abs(ours - theirs).max() <= 1e-14 * max(1.0, scenario.gain)
+
+
+def test_nothing_is_clipped_by_accident():
+    """Where nothing shall be clipped, gradients stay below anybody's threshold of 1, summed up and unscaled too."""
+    for scenario in SCENARIOS:
+        if scenario.gain < 1 and scenario.kind == "network":
+            longest = max(np.linalg.norm(gradient(scenario, problem(scenario).start, k)) for k in range(3))
+            assert longest * scenario.accumulation_steps < 1
+        if scenario.max_norm < NO_CLIPPING:
+            length = np.linalg.norm(gradient(scenario, problem(scenario).start, 0))
+            assert length > 3 * scenario.max_norm
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in MEMORY_ONLY])
+def test_each_listing_does_what_its_switch_does(fault):
+    """In each scenario of each scope, exactly; so a listing has this mistake and no other."""
+    loop = fault_loop(fault)
+    ways = add(INNOCENT, fault)
+    if fault in DIVIDES_BY_N:
+        ways += [more for way in ways for more in add(way, "mean_of_means")]
+    tried = scenarios("items", accepted(loop))
+    ran = {scenario: run(loop, scenario) for scenario in tried}
+    for level, scope in enumerate(SCOPES):
+        here = [s for s in tried if SCOPES.index(s.scope) <= level]
+        matching = [
+            way for way in ways if all(close(np.array(ran[s].ends), predict(way.loop, s).ends, s) for s in here)
+        ]
+        assert matching, scope
+        alone = [way for way in matching if way.faults == {fault}]
+        assert bool(alone) or (scope == "items" and fault in DIVIDES_BY_N)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in MEMORY_ONLY])
+def test_a_fault_shows_in_its_scope_and_not_before(fault):
+    for scope in SCOPES:
+        wrong = any(
+            not close(predict(way.loop, s).ends, predict(Loop(), s).ends, s)
+            for way in add(INNOCENT, fault)
+            for s in included(scope)
+        )
+        assert wrong == (SCOPES.index(scope) >= SCOPES.index(FAULTS[fault].scope))
+
+
+@pytest.mark.parametrize("fault", sorted(MEMORY_ONLY))
+def test_the_memory_faults_have_the_right_gradient(fault):
+    loop = fault_loop(fault)
+    for scenario in scenarios("items", ()):
+        made = run(loop, scenario)
+        assert close(np.array(made.ends), predict(Loop(), scenario).ends, scenario)
+    assert run(loop, SCENARIOS[0]).record["graphs"] == pytest.approx(4, abs=0.05)
+
+
+def test_the_reference_is_right_everywhere_and_what_is_taught_first_with_full_windows():
+    for scenario in scenarios("items", ()):
+        made = run(compiled(REFERENCE_SOURCE), scenario)
+        assert close(np.array(made.ends), predict(Loop(), scenario).ends, scenario)
+        assert tuple(made.record["updates"]) == predict(Loop(), scenario).updates
+        taught = run(compiled(TAUGHT_SOURCE), scenario)
+        assert close(np.array(taught.ends), predict(Loop(), scenario).ends, scenario) == (scenario.scope == "windows")
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in MEMORY_ONLY])
+def test_counts_are_predicted_too(fault):
+    """Updates, backwards and learning rates, which tell apart what parameters cannot."""
+    loop, ways = fault_loop(fault), add(INNOCENT, fault)
+    for scenario in scenarios("windows", accepted(loop)):
+        made = run(loop, scenario)
+        ways = [way for way in ways if close(np.array(made.ends), predict(way.loop, scenario).ends, scenario)]
+    for scenario in scenarios("windows", accepted(loop)):
+        made, wanted = run(loop, scenario), predict(ways[0].loop, scenario)
+        assert tuple(made.record["updates"]) == wanted.updates
+        assert made.record["backwards"] == wanted.backwards
+        np.testing.assert_allclose(made.rates, wanted.rates, rtol=1e-12)
+        np.testing.assert_allclose(made.steps, wanted.steps, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_loops_keep_one_graph_at_a_time(name):
+    loop = CORRECT[name]
+    assert run(loop, SCENARIOS[0]).record["graphs"] < 1.1

@@ -1,0 +1,77 @@
+"""Two mistakes in one loop: all pairs that can stand together, as the oracle predicts them."""
+
+from itertools import combinations
+
+import pytest
+from detective.imagined import observed, together
+
+from gradacc_lessons.detective.diagnosis import Outcome
+from gradacc_lessons.detective.faults import FAULTS
+from gradacc_lessons.detective.oracle import Loop, predict
+from gradacc_lessons.detective.scenarios import KEYWORDS, SCENARIOS, scenarios
+from gradacc_lessons.detective.suspects import CHANGES, close, explain, likeliest
+from gradacc_lessons.detective.verdict import judge
+from gradacc_lessons.detective.wording import SENTENCES
+
+PAIRS = [pair for pair in combinations(CHANGES, 2) if together(*pair) is not None]
+
+AMOUNTS_TO = {
+    # The sum of means divided once after all, by the window: what is left is that sizes do not count.
+    ("missing_scale", "double_scale"): {"mean_of_means"},
+    # The last running total holds the whole window, and the zeroing removes the earlier ones: only memory is wrong.
+    ("running_total_backward", "zero_grad_every_micro_batch"): set(),
+    # The update comes right after the zeroing.
+    ("zero_grad_every_micro_batch", "step_before_backward"): {"zero_grad_before_step"},
+}
+"""Pairs that together are something else."""
+
+
+def pushed(seen):
+    return seen[0].record["pushed"]
+
+
+def same_everywhere(one: Loop, other: Loop) -> bool:
+    return all(
+        close(predict(one, scenario).ends, predict(other, scenario).ends, scenario)
+        for scenario in scenarios("items", KEYWORDS)
+    )
+
+
+@pytest.mark.parametrize("first", CHANGES)
+def test_pairs_are_named_as_far_as_they_can_be_told(first):
+    """Both are named; or what is named leaves behind exactly the same; or several readings do, and only what they
+    share is named, with a word that there is more."""
+    for pair in PAIRS:
+        if pair[0] != first:
+            continue
+        both = together(*pair)
+        seen = observed(both.loop)
+        found = judge(seen, "items", "en")
+        named = set(found.faults)
+        if pair in AMOUNTS_TO:
+            assert named == AMOUNTS_TO[pair], pair
+            continue
+        assert found.outcome is Outcome.WRONG, pair
+        if named == set(pair):
+            continue
+        readings, broken = explain(seen)
+        assert broken is None, pair
+        assert all(same_everywhere(reading.loop, both.loop) for reading in readings), pair
+        smallest = likeliest(readings, lambda loop: predict(loop, SCENARIOS[0]).backwards == pushed(seen))
+        assert named == set(frozenset.intersection(*smallest)), pair
+        assert named, pair
+        assert (len(smallest) > 1) == (SENTENCES["ambiguous"].en in found.message), pair
+
+
+def test_most_pairs_are_named_in_full():
+    full = sum(set(judge(observed(together(*pair).loop), "items", "en").faults) == set(pair) for pair in PAIRS)
+    assert len(PAIRS) > 300
+    assert full / len(PAIRS) > 0.75
+
+
+@pytest.mark.parametrize("fault", CHANGES)
+def test_each_way_of_writing_a_fault_is_recognised(fault):
+    for change in CHANGES[fault]:
+        found = judge(observed(Loop(**change)), "items", "en")
+        assert found.faults == (fault,)
+        assert FAULTS[fault].message.en in found.message
