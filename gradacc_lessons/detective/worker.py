@@ -8,6 +8,7 @@ Run it as `python -m gradacc_lessons.detective.worker`; with `--once` (where for
 request in this same process.
 """
 
+import gc
 import os
 import selectors
 import sys
@@ -183,6 +184,7 @@ def serve() -> None:
         os.dup2(devnull, standard)
     limits.adopt_orphans()
     warm_up()
+    gc.freeze()  # or the first collection in each child would copy what it shares with this process
     write_all(replies, b"ready")
     selector = selectors.DefaultSelector()
     selector.register(requests, selectors.EVENT_READ)

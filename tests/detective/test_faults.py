@@ -91,6 +91,12 @@ def test_no_text_gives_the_repaired_line_away(fault):
             assert not found, (words, found)
 
 
+def test_no_sentence_gives_a_repaired_line_away():
+    for text in SENTENCES.values():
+        for words in (text.en, text.nl):
+            assert not [pattern for pattern in REPAIRS if re.search(pattern, words)], words
+
+
 def test_sentences_and_places_are_in_both_languages():
     for text in [*SENTENCES.values(), *PLACES.values(), *HEADINGS.values()]:
         assert text.en.strip() and text.nl.strip()

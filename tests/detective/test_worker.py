@@ -182,33 +182,19 @@ def test_the_worker_ends_with_a_killed_parent_even_in_mid_check():
 
 
 @linux
-def test_the_worker_ends_with_a_parent_that_ends():
-    script = WAITING.replace("if sys.argv[1:] == []:", "if False:")
-    parent = _parent(script)
-    worker = int(parent.stdout.readline())
-    assert parent.wait(30) == 0
-    assert gone(worker)
-
-
-@linux
-def test_an_interrupt_gets_through_and_the_next_question_is_answered():
+def test_after_an_interrupt_the_next_question_is_answered_and_at_the_end_nothing_is_left():
     script = WAITING.replace("diagnose(sleeps, time_limit=500)", "pass") + (
         "    try:\n        diagnose(sleeps, time_limit=500)\n    except KeyboardInterrupt:\n        "
-        'print(diagnose(compiled(REFERENCE_SOURCE), "windows").outcome.name, flush=True)\n'
+        'print(diagnose(compiled(REFERENCE_SOURCE), "windows").outcome.name, WORKER.pid, flush=True)\n'
     )
     parent = _parent(script)
     parent.stdout.readline()
     assert parent.stdout.readline().strip() == "asking"
     parent.send_signal(signal.SIGINT)
-    assert parent.stdout.readline().strip() == "CORRECT"
+    outcome, worker = parent.stdout.readline().split()
+    assert outcome == "CORRECT"
     assert parent.wait(30) == 0
-
-
-def test_without_fork_a_fresh_process_answers():
-    request = request_frame("diagnose", portable(slices), "a nonce", 20.0, included("windows"))
-    header, arrays = unpack(client.ask_once(request, 20.0).frame)
-    assert (header["nonce"], header["status"]) == ("a nonce", "ran")
-    assert arrays["windows/ends"].shape[0] == 2
+    assert gone(int(worker))
 
 
 def test_without_fork_diagnose_gives_the_same(monkeypatch):
@@ -217,9 +203,9 @@ def test_without_fork_diagnose_gives_the_same(monkeypatch):
 
 
 def test_without_fork_a_hang_is_ended(monkeypatch):
-    monkeypatch.setattr(client, "START_SECONDS", 4.0)
+    monkeypatch.setattr(client, "START_SECONDS", 4.0)  # a second of it on top of the limit
     request = request_frame("diagnose", portable(wrong_loops.sleeps), "a nonce", 1.0, included("windows"))
-    assert client.ask_once(request, 6.0).reason == "time"
+    assert client.ask_once(request, 1.0).reason == "time"
 
 
 def test_memory_is_watched_where_the_kernel_does_not_enforce_it():
