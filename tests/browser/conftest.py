@@ -58,5 +58,7 @@ def browser(chromium: str) -> Iterator[Browser]:
 def lab(browser: Browser, server: Server) -> Iterator[Lab]:
     """One page for a file of tests, which go through a lesson from top to bottom as a learner does."""
     page = browser.new_page(viewport={"width": 1280, "height": 1600})
-    yield Lab(page, server)
+    lab = Lab(page, server)
+    yield lab
+    lab.shut_down()
     page.close()

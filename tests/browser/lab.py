@@ -21,6 +21,11 @@ _CELLS = """() => jupyterapp.shell.currentWidget.content.widgets
         const running = cell.node.querySelector('.jp-InputPrompt').textContent.includes('*');
         return [cell.model.executionCount, running, error ? `${error.ename}: ${error.evalue}` : null];
     })"""
+_RUN_CELL = """async id => {
+    const notebook = jupyterapp.shell.currentWidget.content;
+    notebook.activeCellIndex = notebook.widgets.findIndex(cell => cell.model.id === id);
+    await jupyterapp.commands.execute('notebook:run-cell');
+}"""
 
 Seen = TypeVar("Seen")
 
@@ -47,6 +52,12 @@ class Lab:
         self._command("notebook:run-all-cells")
         self.wait_done()
 
+    def run_cells(self, *ids: str) -> None:
+        """Run the cells with these ids, one after the other, and wait for each."""
+        for cell_id in ids:
+            self.page.evaluate(_RUN_CELL, cell_id)
+        self.wait_idle()
+
     def wait_idle(self) -> None:
         """Wait until the kernel has nothing to do, accepting the dialogs that are in the way."""
         self.until(self._idle, "the kernel is idle")
@@ -60,6 +71,10 @@ class Lab:
         """A new kernel, which knows nothing; the outputs stay on the page."""
         self.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
         self.wait_idle()
+
+    def shut_down(self) -> None:
+        """End every kernel, so that nothing goes on computing beside the tests that follow."""
+        self.page.evaluate("() => jupyterapp.serviceManager.sessions.shutdownAll()")
 
     def clear_outputs(self) -> None:
         """Take all outputs off the page."""

@@ -35,7 +35,7 @@ Image("dot.png")
 
 
 def made(server, name, *sources):
-    cells = [v4.new_code_cell(source) for source in sources]
+    cells = [v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(sources)]
     write(v4.new_notebook(cells=cells), server.root / name)
     return name
 
@@ -81,8 +81,7 @@ def test_axe_finds_the_slider_that_has_no_name_and_nothing_else(small):
 
 def test_a_restarted_kernel_has_forgotten_everything(small):
     small.restart_kernel()
-    small.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 3; }")
-    small._command("notebook:run-cell")
+    small.run_cells("cell-3")
     small.until(lambda: "name 'x' is not defined" in small.text_in_outputs(), "the cell fails")
 
 
