@@ -110,15 +110,16 @@ class DyeFigure(LiveFigure):
     description: ClassVar[str] = (
         "Two panels, one row for each update of two epochs, from the top. Left, one column for each micro-batch of "
         "the epoch: a blue ring where it belongs in the update and an orange disc as large as its weight in this "
-        "loop. Right: the length of each update, a blue ring for the right one and an orange disc for this loop's."
+        "loop. Right: the sum of the weights in each update, a blue ring for the right one and an orange disc for this "
+        "loop's."
     )
     width, height = 820, 400
 
     def draw(self, data: pd.DataFrame) -> str:
         """Build both panels."""
-        weights, lengths = self.new_axes(1, 2, sharey=True, width_ratios=(3, 2))
+        weights, sums = self.new_axes(1, 2, sharey=True, width_ratios=(3, 2))
         self._draw_weights(weights)
-        self._draw_lengths(lengths)
+        self._draw_sums(sums)
         return self.update(data)
 
     def _draw_weights(self, ax: Axes) -> None:
@@ -130,13 +131,13 @@ class DyeFigure(LiveFigure):
         self._border = ax.axhline(0, color=palette.GREY, lw=1, ls="--")
         self.moves(self._discs, self._rings, self._border)
 
-    def _draw_lengths(self, ax: Axes) -> None:
-        self._lengths = ax
-        ax.set(xlabel="length of the update (right, full window: 1)")
-        (self._long,) = ax.plot([], [], "o", color=palette.WRONG, ms=9, alpha=0.75, label="this loop")
+    def _draw_sums(self, ax: Axes) -> None:
+        self._sums = ax
+        ax.set(xlabel="sum of the weights")
+        (self._got,) = ax.plot([], [], "o", color=palette.WRONG, ms=9, alpha=0.75, label="this loop")
         (self._due,) = ax.plot([], [], "o", mfc="none", mec=palette.RIGHT, ms=9, mew=1.8, label="right")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=9, frameon=False)
-        self.moves(self._long, self._due)
+        self.moves(self._got, self._due)
 
     def update(self, data: pd.DataFrame) -> str:
         """Move rings and discs."""
@@ -148,19 +149,18 @@ class DyeFigure(LiveFigure):
             artist.set_offsets(np.column_stack([column + 1, row + 1]))
             artist.set_sizes(np.minimum(FULL_AREA * n * np.abs(weights[row, column]), MOST_AREA))
         numbers = np.arange(1, len(rows) + 1)
-        unit = np.sqrt(n)  # a full window's right weights are N times 1/N, whose norm is 1/sqrt(N)
-        long, right = (unit * np.linalg.norm(weights, axis=1) for weights in (made, due))
-        self._long.set_data(long, numbers)
-        self._due.set_data(right, numbers)
+        got = made.sum(axis=1)
+        self._got.set_data(got, numbers)
+        self._due.set_data(due.sum(axis=1), numbers)
         second = int((rows["epoch"] == 1).sum()) + 0.5
         self._border.set_ydata([second, second])
-        self._fit(made.shape[1], len(rows), float(np.nanmax([1.0, *long[np.isfinite(long)]])))
+        self._fit(made.shape[1], len(rows), float(np.nanmax([1.0, *got[np.isfinite(got)]])))
         return dye_sentence(data)
 
-    def _fit(self, columns: int, rows: int, longest: float) -> None:
+    def _fit(self, columns: int, rows: int, largest: float) -> None:
         margin = 0.1 * max(rows, 6)
         self.set_limits(self._weights, x=(0.0, columns + 1.0), y=(max(rows, 6) + margin, 1 - margin))
-        self.set_limits(self._lengths, x=(-0.05 * step_up(longest * 1.05), step_up(longest * 1.05)))
+        self.set_limits(self._sums, x=(-0.05 * step_up(largest * 1.05), step_up(largest * 1.05)))
 
 
 def dye_sentence(data: pd.DataFrame) -> str:
