@@ -1,6 +1,7 @@
 """What happens in the process of one check: fetch the learner's function, run it, put the answer into a frame."""
 
 import base64
+import contextlib
 import importlib.util
 import inspect
 import sys
@@ -40,20 +41,34 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
         if header["mode"] == "load":
             reply["status"] = "loaded"
         elif header["mode"] == "values":
-            reply |= {"status": "called", "values": [plain_number(loop(*call)) for call in header["calls"]]}
+            reply |= {"status": "returned", "values": [plain(loop(*call)) for call in header["calls"]]}
         else:
-            reply["status"], accepted = fits(loop)
-            reply["kind"] = type(loop).__name__
-            if reply["status"] == "ran":
-                specs = [s for s in header["specs"] if s["needs"] in (None, *accepted) and s["unless"] not in accepted]
-                records, found, seconds = run_all(specs, arrays, loop, accepted)
-                reply |= {"accepted": accepted, "records": records, "seconds": seconds}
+            measured, found = _try(loop, header["specs"], arrays)
+            reply |= measured
     except LoadError as error:
         reply |= {"status": error.problem, "known": error.known}
     except BaseException as error:  # SystemExit and KeyboardInterrupt of the learner's code included
         found = {}
         reply |= {"status": "raised", "stage": stage, **describe(error, _code_file(loop, header["source"]))}
     return pack(reply, found)
+
+
+def _try(loop: Any, specs: list[dict[str, Any]], arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The answer to mode "diagnose": run the loop in the scenarios that suit its keywords, if it can be called."""
+    status, accepted = fits(loop)
+    reply = {"status": status, "kind": type(loop).__name__, "accepted": accepted}
+    if status != "ran":
+        return reply, {}
+    suited = [spec for spec in specs if spec["needs"] in (None, *accepted) and spec["unless"] not in accepted]
+    records, found, seconds = run_all(suited, arrays, loop, accepted)
+    return {**reply, "records": records, "seconds": seconds}, found
+
+
+def plain(value: Any) -> float | None:
+    """A number as JSON has it, also out of a tensor or array of one element; None for anything else."""
+    with contextlib.suppress(Exception):  # the learner's own type may do anything here
+        value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, int | float) else None
 
 
 def fits(loop: Any) -> tuple[str, list[str]]:
@@ -103,7 +118,7 @@ def describe(error: BaseException, file: str | None) -> dict[str, Any]:
 
 def _words(error: BaseException) -> str:
     try:
-        return str(error)[:300]
+        return next(iter(str(error).strip().splitlines()), "")[:300]
     except Exception:  # somebody's own __str__
         return ""
 

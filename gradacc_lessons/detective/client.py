@@ -49,7 +49,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._owner = 0
-        self._ready = False
+        self._ready = self._taken = False
 
     @property
     def pid(self) -> int | None:
@@ -78,16 +78,21 @@ class Worker:
             self._owner, self._ready = os.getpid(), False
 
     def ask(self, request: bytes, time_limit: float) -> Answer:
-        """Send one request and wait for its answer; WorkerError when the worker fails twice."""
+        """Send one request and wait for its answer.
+
+        A worker that died since the last question is replaced; WorkerError when it dies over this one, or when the
+        new one does not start.
+        """
         with self._lock:
             for attempt in (1, 2):
                 self.start()
+                self._taken = False
                 try:
                     return self._exchange(request, time_limit)
                 except (OSError, EOFError, WireError) as error:
                     last = self._last_words()
                     self.close()
-                    if attempt == 2:
+                    if self._taken or attempt == 2:
                         raise WorkerError(last or str(error) or type(error).__name__) from error
                 except BaseException:  # an interrupted exchange would leave half an answer in the pipe
                     self.close()
@@ -118,8 +123,9 @@ class Worker:
             self._ready = True
         process.stdin.write(LENGTH.pack(len(request)) + request)
         process.stdin.flush()
-        patience = time_limit + GRACE_SECONDS
-        ending, _ = unpack(_read_blob(source, patience))
+        _read_blob(source, GRACE_SECONDS)
+        self._taken = True
+        ending, _ = unpack(_read_blob(source, time_limit + GRACE_SECONDS))
         frame = _read_blob(source, GRACE_SECONDS)
         return Answer(frame, ending["reason"], ending["code"], ending["printed"])
 

@@ -193,6 +193,7 @@ def serve() -> None:
             continue
         try:
             header, arrays = unpack(read_blob(requests))
+            write_all(replies, b"taken")  # from here on, the end of this process is the doing of the check
             ending, frame = check(header, arrays, parent)
             write_all(replies, pack(ending), frame)
         except (EOFError, BrokenPipeError):

@@ -18,7 +18,7 @@ from gradacc_lessons.detective.diagnose import Outcome, diagnose, request_frame
 from gradacc_lessons.detective.faults import fault_loop
 from gradacc_lessons.detective.scenarios import included
 from gradacc_lessons.detective.sending import portable
-from gradacc_lessons.detective.wire import WireError, unpack
+from gradacc_lessons.detective.wire import WireError, pack, unpack
 
 linux = pytest.mark.skipif(not limits.ENFORCED_BY_KERNEL, reason="needs Linux's /proc and its memory limit")
 
@@ -152,8 +152,8 @@ def _parent(script: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
 
 
-WAITING = """
-    import sys, threading, time
+PARENT = """
+    import threading
     from gradacc_lessons.detective.diagnose import diagnose
     from gradacc_lessons.detective.faults import REFERENCE_SOURCE, compiled
 
@@ -161,40 +161,84 @@ WAITING = """
         import time
         time.sleep(1000)
 
-    assert diagnose(compiled(REFERENCE_SOURCE), "windows").correct
-    print(WORKER.pid, flush=True)
-    if sys.argv[1:] == []:
+    for _ in range(2):
+        found = diagnose(compiled(REFERENCE_SOURCE), "windows")
+        print(found.outcome.name, WORKER.pid, flush=True)
         threading.Timer(0.5, lambda: print("asking", flush=True)).start()
-        diagnose(sleeps, time_limit=500)
+        try:
+            diagnose(sleeps, time_limit=500)
+        except KeyboardInterrupt:
+            continue
 """
 
 
 @linux
-def test_the_worker_ends_with_a_killed_parent_even_in_mid_check():
-    parent = _parent(WAITING)
-    worker = int(parent.stdout.readline())
+def test_after_an_interrupt_it_answers_again_and_a_killed_parent_leaves_nothing():
+    parent = _parent(PARENT)
+    outcome, first = parent.stdout.readline().split()
+    assert outcome == "CORRECT"
     assert parent.stdout.readline().strip() == "asking"
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(worker)], capture_output=True, text=True, check=False)
+    parent.send_signal(signal.SIGINT)
+    outcome, second = parent.stdout.readline().split()
+    assert outcome == "CORRECT"
+    assert gone(int(first))
+    assert parent.stdout.readline().strip() == "asking"
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", second], capture_output=True, text=True, check=False)
     parent.kill()
     parent.wait()
-    assert gone(worker)
-    assert all(gone(int(pid)) for pid in children.stdout.split())
+    assert gone(int(second))
+    assert all(gone(int(pid)) for pid in listed.stdout.split())
+
+
+KERNEL = """
+from gradacc_lessons import diagnose
+from gradacc_lessons.detective.client import WORKER
+
+def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    helper(model)
+
+def helper(model):
+    raise ValueError("in a cell")
+
+found = diagnose(train_epoch, "windows")
+assert 'ValueError: in a cell (line 8: raise ValueError("in a cell"))' in found.message, found.message
+print(WORKER.pid)
+"""
 
 
 @linux
-def test_after_an_interrupt_the_next_question_is_answered_and_at_the_end_nothing_is_left():
-    script = WAITING.replace("diagnose(sleeps, time_limit=500)", "pass") + (
-        "    try:\n        diagnose(sleeps, time_limit=500)\n    except KeyboardInterrupt:\n        "
-        'print(diagnose(compiled(REFERENCE_SOURCE), "windows").outcome.name, WORKER.pid, flush=True)\n'
-    )
-    parent = _parent(script)
-    parent.stdout.readline()
-    assert parent.stdout.readline().strip() == "asking"
-    parent.send_signal(signal.SIGINT)
-    outcome, worker = parent.stdout.readline().split()
-    assert outcome == "CORRECT"
-    assert parent.wait(30) == 0
-    assert gone(int(worker))
+def test_in_a_notebook_the_line_of_the_cell_is_shown_and_a_restart_leaves_nothing():
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager()
+    manager.start_kernel()
+    client_ = manager.blocking_client()
+    client_.start_channels()
+    try:
+        client_.wait_for_ready(timeout=60)
+        said = []
+        client_.execute_interactive(KERNEL, timeout=90, output_hook=lambda message: said.append(message["content"]))
+        assert not any("ename" in content for content in said), said
+        worker = int(next(content["text"] for content in said if "text" in content))
+        assert alive(worker)
+        manager.restart_kernel(now=True)
+        assert gone(worker)
+    finally:
+        client_.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_a_plain_function_returns_its_values():
+    """What quizzes ask: numbers, whatever kind of number it is; nothing else comes back."""
+    import torch
+
+    def function(x):
+        return [x, torch.tensor(x + 1.0), "text", True, None][int(x)]
+
+    header = {"mode": "values", "nonce": "n", "time_limit": 10.0, "source": portable(function)}
+    request = pack({**header, "calls": [[0], [1], [2], [3], [4]], "sys_path": client.import_path()})
+    reply, _ = unpack(client.ask(request, 10.0).frame)
+    assert reply == {"nonce": "n", "status": "returned", "values": [0, 2.0, None, True, None]}
 
 
 def test_without_fork_diagnose_gives_the_same(monkeypatch):
@@ -219,8 +263,6 @@ def test_an_answer_of_another_check_is_not_taken(monkeypatch):
 
     def swapped(request, time_limit):
         header, arrays = unpack(request)
-        from gradacc_lessons.detective.wire import pack
-
         return real(pack({**header, "nonce": "other"}, arrays), time_limit)
 
     monkeypatch.setattr("gradacc_lessons.detective.diagnose.ask", swapped)
