@@ -67,7 +67,7 @@ def measure_first_point(quick: bool) -> list[Row]:
     explorer = explore_training()
     pictures = FirstPicture(explorer)
     seconds = []
-    for control, value in moves(3 if quick else 40):
+    for control, value in moves(3 if quick else 30):
         began = pictures.forget()
         explorer.set(**{control: value})
         seconds.append(pictures.wait() - began)

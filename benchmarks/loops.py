@@ -42,7 +42,7 @@ def _compare(model: DigitsModel, quick: bool) -> Iterator[Row]:
     task = digits(model)
     micro_batches = split(task.train, MICRO_BATCH_SIZE)[: 2 * N if quick else 16 * N]
     seconds = in_turns({name: _per_micro_batch(run, task, micro_batches) for name, run in CONTENDERS.items()},
-                       rounds=2 if quick else 25)  # fmt: skip
+                       rounds=2 if quick else 15)  # fmt: skip
     for name, values in seconds.items():
         yield median_row(f"{model.upper()}: {name}", values, "µs")
     ratios = [ours / raw for ours, raw in zip(seconds["accumulate"], seconds["by hand"], strict=True)]

@@ -29,7 +29,7 @@ def redraw(quick: bool) -> list[Row]:
 
 def measure(quick: bool) -> list[Row]:
     """In the kernel: both, in turns."""
-    seconds = in_turns({"ours": _explorer(), "theirs": _interactive_output()}, rounds=4 if quick else 40)
+    seconds = in_turns({"ours": _explorer(), "theirs": _interactive_output()}, rounds=4 if quick else 25)
     ratios = [theirs / ours for ours, theirs in zip(seconds["ours"], seconds["theirs"], strict=True)]
     return [
         median_row("explorer: slider to picture", seconds["ours"], "ms", at_most=40),

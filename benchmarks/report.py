@@ -14,8 +14,8 @@ HEAD_OF_PAGE = """\
 `make bench` measures how fast the course is on your machine and prints one table. Nothing here is a test: a busy
 machine is slower, and that is no mistake. This page was written by `python -m benchmarks --write`.
 
-A figure is a median; half of the measurements lie between the two numbers in brackets. What is compared is measured
-in turns, in one run, so a ratio means more than a time.
+A figure with brackets is a median, and half of the measurements lie between the two numbers in them. What is compared
+is measured in turns, in one run, so a ratio means more than a time.
 """
 
 
@@ -58,7 +58,7 @@ def as_text(results: list[Result], machine: list[tuple[str, str]]) -> str:
 
 def as_markdown(results: list[Result], machine: list[tuple[str, str]]) -> str:
     """The whole page: the machine, then what was measured, how, and the figures."""
-    parts = [HEAD_OF_PAGE, "## The machine\n", _table(("", ""), machine)]
+    parts = [HEAD_OF_PAGE, "## The machine\n", _table(("part", "here"), machine)]
     for result in results:
         parts.append(f"\n## {title(result.benchmark)}\n\n{method(result.benchmark)}\n")
         rows = [(row.what, *_cells(row)[1:]) for row in result.rows]
