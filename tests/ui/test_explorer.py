@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run
 
@@ -234,3 +235,19 @@ def test_no_thread_is_left_when_nothing_runs() -> None:
     while any(thread.name == "explorer" for thread in threading.enumerate()) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(thread.name == "explorer" for thread in threading.enumerate())
+
+
+def test_the_worker_computes_on_one_thread_and_leaves_the_main_thread_alone() -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        seen.append(torch.get_num_threads())
+        yield {"number": 0, "value": 1}
+
+    explorer = build(Experiment())
+    explorer._plan = lambda **values: Run(rows, 1)
+    explorer.start()
+    explorer.wait(PATIENCE)
+    assert seen == [1]
+    assert torch.get_num_threads() == before
