@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ START_SECONDS = 120.0
 """An import of torch from a cold disk can take a minute."""
 GRACE_SECONDS = 5.0
 """Beyond the check's own limit, for the worker to end it and to say so."""
+CLOSE_SECONDS = 3.0
+"""For a worker to end what it runs when it is told to go."""
 COMMAND = [sys.executable, "-m", "gradacc_lessons.detective.worker"]
 
 
@@ -100,13 +101,16 @@ class Worker:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """End the worker and everything in its group."""
+        """End the worker and the check it may be running."""
         with self._lock:
             process, self._process = self._process, None
             if process is not None and self._owner == os.getpid():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                process.terminate()  # lets it end a check that is running, with everything that one started
+                try:
+                    process.wait(CLOSE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
                 for pipe in (process.stdin, process.stdout):
                     with contextlib.suppress(OSError):
                         pipe.close()  # type: ignore[union-attr]

@@ -26,6 +26,7 @@ def confine(time_limit: float) -> None:
     import resource
 
     seconds = int(time_limit) + 2
+    signal.alarm(seconds)  # in case nobody is left to watch
     wanted = {"RLIMIT_CPU": seconds, "RLIMIT_FSIZE": FILE_LIMIT, "RLIMIT_CORE": 0}
     if ENFORCED_BY_KERNEL:
         wanted["RLIMIT_AS"] = _address_space() + MEMORY_LIMIT
@@ -53,11 +54,23 @@ def resident_bytes(pid: int) -> int:
 
 def adopt_orphans() -> None:
     """On Linux: processes whose parent ended become children of this one, so that `end_children` finds them."""
+    set_child_subreaper = 36
+    _prctl(set_child_subreaper, 1)
+
+
+def end_with(parent: int) -> None:
+    """On Linux: have the calling process killed when its parent is, also if that has happened already."""
+    set_parent_death_signal = 1
+    _prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _prctl(option: int, value: int) -> None:
     if sys.platform.startswith("linux"):
         import ctypes
 
-        set_child_subreaper = 36
-        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def end_group(group: int) -> None:

@@ -11,6 +11,7 @@ request in this same process.
 import gc
 import os
 import selectors
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -95,14 +96,16 @@ def check(header: dict[str, Any], arrays: dict[str, Array], parent: int) -> tupl
     result_in, result_out = os.pipe()
     print_in, print_out = os.pipe()
     watch = Watch(time.monotonic() + header["time_limit"])
-    pid = os.fork()
+    me, pid = os.getpid(), os.fork()
     if pid == 0:
-        _be_the_child(header, arrays, result_out, print_out)
-    os.close(result_out)
-    os.close(print_out)
-    status = _supervise(pid, watch, result_in, print_in, parent)
-    limits.end_group(pid)
-    limits.end_children()
+        _be_the_child(header, arrays, result_out, print_out, me)
+    try:
+        os.close(result_out)
+        os.close(print_out)
+        status = _supervise(pid, watch, result_in, print_in, parent)
+    finally:  # also when the parent gives up and ends this process with SIGTERM
+        limits.end_group(pid)
+        limits.end_children()
     os.close(result_in)
     os.close(print_in)
     code = os.waitstatus_to_exitcode(status)
@@ -110,9 +113,13 @@ def check(header: dict[str, Any], arrays: dict[str, Array], parent: int) -> tupl
     return {"reason": watch.reason, "code": code, "printed": shown}, bytes(watch.result)
 
 
-def _be_the_child(header: dict[str, Any], arrays: dict[str, Array], result_out: int, print_out: int) -> None:
+def _be_the_child(
+    header: dict[str, Any], arrays: dict[str, Array], result_out: int, print_out: int, worker: int
+) -> None:
     """Never returns: os._exit, so that nothing of the worker runs twice."""
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        limits.end_with(worker)
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -183,6 +190,7 @@ def serve() -> None:
     for standard in (0, 1):  # learners' code must not find our pipes there
         os.dup2(devnull, standard)
     limits.adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     warm_up()
     gc.freeze()  # or the first collection in each child would copy what it shares with this process
     write_all(replies, b"ready")

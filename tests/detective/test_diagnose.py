@@ -47,6 +47,7 @@ def test_right_loops_of_every_style_pass(name):
     found = diagnose(CORRECT[name])
     assert found.outcome is Outcome.CORRECT, found.message
     assert found.faults == () and found.correct
+    assert found.evidence["graphs_alive"] < 1.1
     assert all(row["gradient"] == pytest.approx(1, abs=1e-6) for row in found.evidence["trace"])
 
 

@@ -5,7 +5,6 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from detective.correct_loops import CORRECT
 
 from gradacc_lessons.detective.diagnose import request_frame
 from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
@@ -143,9 +142,3 @@ def test_counts_are_predicted_too(fault):
         assert made.record["backwards"] == wanted.backwards
         np.testing.assert_allclose(made.rates, wanted.rates, rtol=1e-12)
         np.testing.assert_allclose(made.steps, wanted.steps, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", CORRECT)
-def test_correct_loops_keep_one_graph_at_a_time(name):
-    loop = CORRECT[name]
-    assert run(loop, SCENARIOS[0]).record["graphs"] < 1.1

@@ -46,6 +46,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def children(pid: str) -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", pid], capture_output=True, text=True, check=True)
+    return [int(child) for child in listed.stdout.split()]
+
+
 def gone(pid: int, patience: float = 10.0) -> bool:
     deadline = time.monotonic() + patience
     while alive(pid) and time.monotonic() < deadline:
@@ -70,9 +75,17 @@ def test_hostile_loops_are_contained_and_named(name):
 
 
 @linux
-def test_a_loop_that_kills_the_worker_costs_a_restart():
-    found = diagnose(wrong_loops.kills_its_parent)
+def test_a_loop_that_kills_the_worker_costs_a_restart(tmp_path):
+    note = tmp_path / "pid"
+
+    def loop(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+        note.write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(1000)
+
+    found = diagnose(loop)
     assert found.outcome is Outcome.CRASHED
+    assert gone(int(note.read_text()))
     assert "If your loop ends other processes" in found.message
     assert diagnose(slices, "windows").correct
 
@@ -178,16 +191,16 @@ def test_after_an_interrupt_it_answers_again_and_a_killed_parent_leaves_nothing(
     outcome, first = parent.stdout.readline().split()
     assert outcome == "CORRECT"
     assert parent.stdout.readline().strip() == "asking"
+    (check,) = children(first)
     parent.send_signal(signal.SIGINT)
     outcome, second = parent.stdout.readline().split()
     assert outcome == "CORRECT"
-    assert gone(int(first))
+    assert gone(int(first)) and gone(check)
     assert parent.stdout.readline().strip() == "asking"
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", second], capture_output=True, text=True, check=False)
+    (check,) = children(second)
     parent.kill()
     parent.wait()
-    assert gone(int(second))
-    assert all(gone(int(pid)) for pid in listed.stdout.split())
+    assert gone(int(second)) and gone(check)
 
 
 KERNEL = """

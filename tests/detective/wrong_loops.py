@@ -147,11 +147,6 @@ def segfault(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     ctypes.string_at(0)
 
 
-def kills_its_parent(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-    os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(1000)
-
-
 def prints(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     while True:
         print("still training " * 100)
