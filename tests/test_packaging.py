@@ -107,7 +107,7 @@ def test_the_makefile_names_a_version_of_pytorch_that_pyproject_allows():
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this copy is no git checkout, which lists its own files")
 def test_pytorchs_index_is_the_only_package_index_written_down():
-    known = re.compile(r"https?://[^\s\"'`)>]*(?:pypi|/simple|/whl|conda)[^\s\"'`)>]*")
+    known = re.compile(r"https?://[^\s\"'`)>\\]*(?:pypi|/simple|/whl|conda)[^\s\"'`)>\\]*")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     found = set()
