@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gradacc_lessons.quiz.formula import Formula
-from gradacc_lessons.quiz.questions import Bank, NumberQuestion, Spot
+from gradacc_lessons.quiz.questions import Bank, NumberQuestion, SpotQuestion
 from gradacc_lessons.quiz.yaml_lines import Document, Path_, YamlError, load
 
 
@@ -107,7 +107,7 @@ def _contradictions(bank: Bank, path: Path) -> Iterator[tuple[Path_, str]]:
             yield (*at, "objective"), f"{question.objective!r} is not one of {', '.join(bank.objectives)}"
         if isinstance(question, NumberQuestion):
             yield from _unknown_names(question, at)
-        if isinstance(question, Spot):
+        if isinstance(question, SpotQuestion):
             yield from _lines_beyond(question, at)
 
 
@@ -120,7 +120,7 @@ def _unknown_names(question: NumberQuestion, at: Path_) -> Iterator[tuple[Path_,
             yield place, f"there is no variable {name!r}"
 
 
-def _lines_beyond(question: Spot, at: Path_) -> Iterator[tuple[Path_, str]]:
+def _lines_beyond(question: SpotQuestion, at: Path_) -> Iterator[tuple[Path_, str]]:
     last = len(question.listing())
     for field, numbers in (("line", question.line), ("lines", question.lines)):
         for number in numbers:

@@ -18,13 +18,13 @@ from gradacc_lessons.quiz.number import written
 from gradacc_lessons.quiz.questions import (
     PLACEHOLDER,
     Bank,
-    Choice,
-    Code,
-    Multiple,
+    ChoiceQuestion,
+    CodeQuestion,
+    MultipleQuestion,
     NumberQuestion,
-    Predict,
+    PredictQuestion,
     Question,
-    Spot,
+    SpotQuestion,
 )
 from gradacc_lessons.quiz.yaml_lines import Document, Path_
 from gradacc_lessons.text import LANGUAGES, Text
@@ -85,7 +85,7 @@ def _problems(bank: Bank) -> Found:
         at: Path_ = ("questions", index)
         if headings is not None and question.section not in headings:
             yield (*at, "section"), f"{question.section!r} is no heading of {bank.lesson}.ipynb"
-        if isinstance(question, Code) and question.exercise not in EXERCISES:
+        if isinstance(question, CodeQuestion) and question.exercise not in EXERCISES:
             yield (*at, "exercise"), f"{question.exercise!r} is not one of {', '.join(EXERCISES)}"
         for check in _CHECKS:
             for deeper, what in check(question):
@@ -109,20 +109,20 @@ def texts(question: Question) -> Iterator[tuple[Path_, Text]]:
         yield ("prompt",), question.prompt
     for index, hint in enumerate(question.hints):
         yield ("hints", index), hint
-    if isinstance(question, Choice | Multiple):
+    if isinstance(question, ChoiceQuestion | MultipleQuestion):
         for index, option in enumerate(question.options):
             yield ("options", index, "text"), option.text
             yield ("options", index, "feedback"), option.feedback
-    if isinstance(question, Predict):
+    if isinstance(question, PredictQuestion):
         for index, guess in enumerate(question.options):
             yield ("options", index, "text"), guess.text
-    if isinstance(question, NumberQuestion | Spot | Predict):
+    if isinstance(question, NumberQuestion | SpotQuestion | PredictQuestion):
         yield ("feedback", "correct"), question.feedback.correct
         yield ("feedback", "wrong"), question.feedback.wrong
     if isinstance(question, NumberQuestion):
         for index, mistake in enumerate(question.mistakes):
             yield ("mistakes", index, "feedback"), mistake.feedback
-    if isinstance(question, Spot):
+    if isinstance(question, SpotQuestion):
         for line, text in question.lines.items():
             yield ("lines", line), text
 
@@ -134,12 +134,12 @@ def _placeholders(question: Question) -> Found:
         if names[0] != names[1]:
             yield place, f"{{{'}, {'.join(sorted(names[0] ^ names[1]))}}} stands in one language only"
         for name in sorted((names[0] | names[1]) - _fillable(question, place)):
-            if isinstance(question, NumberQuestion | Predict):
+            if isinstance(question, NumberQuestion | PredictQuestion):
                 yield place, f"{{{name}}} is nothing that can be filled in here"
 
 
 def _fillable(question: Question, place: Path_) -> set[str]:
-    if isinstance(question, Predict):
+    if isinstance(question, PredictQuestion):
         return {"predicted", "measured"} if place[0] == "feedback" else set()
     if not isinstance(question, NumberQuestion):
         return set()
@@ -186,12 +186,12 @@ def _leaks(question: Question) -> Found:
     asked = [(place, text) for place, text in texts(question) if place[0] in ("prompt", "hints")]
     if isinstance(question, NumberQuestion):
         yield from _leaking_numbers(question, asked)
-    if isinstance(question, Choice | Multiple):
+    if isinstance(question, ChoiceQuestion | MultipleQuestion):
         right = [option.text for option in question.options if option.correct]
         for place, text in asked:
             if any(_contains(text.to(to), each.to(to)) for each in right for to in LANGUAGES):
                 yield place, "it holds the text of a right option"
-    if isinstance(question, Spot):
+    if isinstance(question, SpotQuestion):
         for place, text in asked:
             said = re.findall(r"(?:line|regel)\s+(\d+)", f"{text.en} {text.nl}", re.IGNORECASE)
             if any(int(line) in question.line for line in said):

@@ -5,14 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
+from gradacc_lessons.detective.scenarios import Scope
+from gradacc_lessons.quiz.call_in_child import Call, Returned, call_in_child
 from gradacc_lessons.quiz.grade import Grade, no_answer
 from gradacc_lessons.quiz.number import written
-from gradacc_lessons.quiz.values import Call, Returned, call_in_child
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import LANGUAGES, Text
 
-Scope = Literal["windows", "tail", "items"]
 KEPT_SOURCE = 20_000
 """Characters of a learner's function that are kept with the answer."""
 
@@ -87,20 +87,19 @@ class LoopCheck:
     def __call__(self, exercise: Exercise, function: Callable[..., Any]) -> Grade:
         from gradacc_lessons.detective.diagnose import Outcome, diagnose
 
-        first = diagnose(function, self.scope, language="en")
-        if first.outcome is Outcome.TIMED_OUT:
-            return _timed_out(exercise)
-        # A diagnosis speaks one language, and a quiz can change its own at any time: ask once in each.
-        second = diagnose(function, self.scope, language="nl")
-        agree = (second.outcome, second.faults) == (first.outcome, first.faults)
-        said = Text(first.message, second.message if agree else first.message)
-        if first.outcome is Outcome.NOT_ATTEMPTED:
-            return no_answer(said)
-        if first.outcome is Outcome.CORRECT and second.outcome is Outcome.CORRECT:
-            return Grade(1.0, True, said)
-        worse = second if first.outcome is Outcome.CORRECT else first
-        mistake = CRASHED if worse.outcome is Outcome.CRASHED else ",".join(worse.faults)
-        return Grade(0.0, False, said if worse is first else Text(worse.message, worse.message), mistake or None)
+        diagnosis = diagnose(function, self.scope)
+        said = Text(*(diagnosis.to(language) for language in LANGUAGES))
+        match diagnosis.outcome:
+            case Outcome.CORRECT:
+                return Grade(1.0, True, said)
+            case Outcome.NOT_ATTEMPTED:
+                return no_answer(said)
+            case Outcome.TIMED_OUT:
+                return _timed_out(exercise)
+            case Outcome.CRASHED:
+                return Grade(0.0, False, said, CRASHED)
+            case Outcome.WRONG:
+                return Grade(0.0, False, said, ",".join(diagnosis.faults) or None)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from gradacc_lessons.quiz.formula import Formula, Number
 from gradacc_lessons.quiz.number import NotANumber, written
 from gradacc_lessons.quiz.questions import (
     PLACEHOLDER,
-    Choice,
-    Code,
-    Multiple,
+    ChoiceQuestion,
+    CodeQuestion,
+    MultipleQuestion,
     NumberQuestion,
     Option,
-    Predict,
+    PredictQuestion,
     Question,
-    Spot,
+    SpotQuestion,
 )
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -73,13 +73,13 @@ def grade(question: Question, value: Any, variables: Mapping[str, Number] | None
     `value` is an option's id (choice), ids (multiple), a number or its text (number), or a line number (spot).
     `variables` are the learner's own numbers. TypeError for the kinds that something else must decide.
     """
-    if isinstance(question, Code | Predict):
+    if isinstance(question, CodeQuestion | PredictQuestion):
         raise TypeError(f"{question.id} is decided by running something, not by its text")
     grader: Callable[..., Grade] = _GRADERS[type(question)]
     return grader(question, value, variables or {})
 
 
-def grade_prediction(question: Predict, predicted: Any, measured: Any) -> Grade:
+def grade_prediction(question: PredictQuestion, predicted: Any, measured: Any) -> Grade:
     """Compare what was predicted (as `committed` returned it) with what was measured."""
     if question.options:
         correct = predicted == measured
@@ -93,27 +93,29 @@ def grade_prediction(question: Predict, predicted: Any, measured: Any) -> Grade:
     return Grade(float(correct), correct, Text(*filled))
 
 
-def committed(question: Predict, value: Any) -> float | str:
+def committed(question: PredictQuestion, value: Any) -> float | str:
     """A prediction in the form that is kept; NotANumber if it is none."""
     if not question.options:
         return number.parse(value, question.unit)
-    if value not in [option.id for option in question.options]:
-        raise NotANumber(_options_are(option.id for option in question.options))
-    return str(value)
+    known = [option.id for option in question.options]
+    if not isinstance(value, str) or value not in known:
+        raise NotANumber(_options_are(known))
+    return value
 
 
-def _choice(question: Choice, value: Any, _: Mapping[str, Number]) -> Grade:
-    for option in question.options:
-        if option.id == value:
-            mistake = None if option.correct else option.id
-            return Grade(float(option.correct), option.correct, option.feedback, mistake)
-    return no_answer(_options_are(option.id for option in question.options))
-
-
-def _multiple(question: Multiple, value: Any, _: Mapping[str, Number]) -> Grade:
+def _choice(question: ChoiceQuestion, value: Any, _: Mapping[str, Number]) -> Grade:
     by_id = {option.id: option for option in question.options}
-    picked = {value} if isinstance(value, str) else set(value) if isinstance(value, Iterable) else set()
-    if not picked or not picked <= set(by_id):
+    option = by_id.get(value) if isinstance(value, str) else None
+    if option is None:
+        return no_answer(_options_are(by_id))
+    return Grade(float(option.correct), option.correct, option.feedback, None if option.correct else option.id)
+
+
+def _multiple(question: MultipleQuestion, value: Any, _: Mapping[str, Number]) -> Grade:
+    by_id = {option.id: option for option in question.options}
+    several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    picked = {each for each in several if isinstance(each, str)}
+    if not picked or not picked <= set(by_id) or not all(isinstance(each, str) for each in several):
         return no_answer(_options_are(by_id))
     right = {option.id for option in question.options if option.correct}
     wrong_picks = [option.id for option in question.options if option.id in picked - right]
@@ -155,7 +157,7 @@ def agrees(question: NumberQuestion, given: float, formula: Formula, variables: 
     return close(given, formula.value(variables), question.tolerance, question.absolute_tolerance)
 
 
-def _spot(question: Spot, value: Any, _: Mapping[str, Number]) -> Grade:
+def _spot(question: SpotQuestion, value: Any, _: Mapping[str, Number]) -> Grade:
     last = len(question.listing())
     try:
         line = number.parse(value)
@@ -179,8 +181,8 @@ def _options_are(ids: Iterable[str]) -> Text:
 
 
 _GRADERS: dict[type, Callable[..., Grade]] = {
-    Choice: _choice,
-    Multiple: _multiple,
+    ChoiceQuestion: _choice,
+    MultipleQuestion: _multiple,
     NumberQuestion: _number,
-    Spot: _spot,
+    SpotQuestion: _spot,
 }

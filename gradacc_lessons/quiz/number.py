@@ -2,7 +2,8 @@
 
 "1,5" and "1.5" are the same; so are "12800", "12 800", "12,800.0" and "1.28e4"; "3/4" is a number, and a unit may
 follow. "1.234" and "1,234" are each a decimal number in one country and a thousand in another, so they are not
-guessed at: the learner is asked. ("0.125", "1.2345", "1,234,567" and "1.234,5" can be read in one way only.)
+guessed at: the learner is asked. ("0.125", "1.2345", "1,234,567" and "1.234,5" can be read in one way only: nobody
+groups a number that begins with 0, so "0,125" is a decimal number and "0,125,000" is none.)
 """
 
 import math
@@ -27,8 +28,9 @@ class NotANumber(ValueError):
 
 _SPACES = re.compile(r"[\s\u00a0\u2007\u2009\u202f_'\u2019]")
 _SIGNED = r"[+-]?"
-_DIGITS = rf"(?:\d{{1,3}}(?:{_SPACES.pattern}\d{{3}})+|\d+)"
-_GROUPED = r"\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d{1,3}(?:\.\d{3})+(?:,\d*)?"
+_FIRST_GROUP = r"(?!0)\d{1,3}"
+_DIGITS = rf"(?:{_FIRST_GROUP}(?:{_SPACES.pattern}\d{{3}})+|\d+)"
+_GROUPED = rf"{_FIRST_GROUP}(?:,\d{{3}})+(?:\.\d*)?|{_FIRST_GROUP}(?:\.\d{{3}})+(?:,\d*)?"
 _MANTISSA = rf"(?:{_GROUPED}|{_DIGITS}(?:[.,]\d*)?|[.,]\d+)"
 _NUMBER = re.compile(rf"({_SIGNED})\s*({_MANTISSA})([eE][+-]?\d{{1,4}})?(?![\d.,])")
 _FRACTION = re.compile(rf"({_SIGNED})\s*(\d{{1,15}})\s*[/\u2044]\s*(\d{{1,15}})(?![\d.,])")
@@ -40,8 +42,8 @@ def parse(answer: Any, unit: Text | None = None) -> float:
     if isinstance(answer, bool) or answer is None:
         raise NotANumber(_no_number(answer))
     if not isinstance(answer, str):
-        return _finite(_from_object(answer), answer)
-    text = answer.replace("\u2212", "-").strip()
+        return _finite(_float(answer, type(answer).__name__), answer)
+    text = re.sub(r"\d", lambda digit: str(int(digit[0])), answer.replace("\u2212", "-").strip())  # of any script
     if len(text) > MAX_LENGTH:
         raise NotANumber(_no_number(text[:20] + "…"))
     if fraction := _FRACTION.match(text):
@@ -65,11 +67,12 @@ def written(value: Any, language: Language) -> str:
     return text.replace(".", ",") if language == "nl" else text
 
 
-def _from_object(answer: Any) -> float:
+def _float(value: Any, shown: str) -> float:
+    """`value` (digits, an int, a float, a Fraction, one element of an array or a tensor) as a float."""
     try:
-        return float(answer)  # an int, a float, a Fraction, one element of an array or a tensor
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        raise NotANumber(_no_number(type(answer).__name__)) from None
+        return float(value)
+    except Exception:  # what an object of any library raises when it is none is its own choice
+        raise NotANumber(_no_number(shown)) from None
 
 
 def _from_fraction(match: re.Match[str], answer: str) -> float:
@@ -85,10 +88,8 @@ def _from_digits(sign: str, digits: str, exponent: str | None) -> float:
         raise NotANumber(_two_ways(digits))
     digits = _SPACES.sub("", digits)
     if re.fullmatch(_GROUPED, digits) and not _AMBIGUOUS.fullmatch(digits):
-        separator = next(mark for mark in digits if mark in ".,")
-        # "0,125" looks grouped, and no one writes a thousand with a leading zero.
-        digits = digits if digits.startswith("0") else digits.replace(separator, "")
-    return float(sign + digits.replace(",", ".") + (exponent or ""))
+        digits = digits.replace(next(mark for mark in digits if mark in ".,"), "")
+    return _float(sign + digits.replace(",", ".") + (exponent or ""), digits)
 
 
 def _check_unit(rest: str, unit: Text | None) -> None:

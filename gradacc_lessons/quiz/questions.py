@@ -130,7 +130,7 @@ class _Question(_Strict):
     """From a nudge to nearly all."""
 
 
-class Choice(_Question):
+class ChoiceQuestion(_Question):
     """Pick one."""
 
     kind: Literal["choice"]
@@ -142,7 +142,7 @@ class Choice(_Question):
     """Options in an order of the learner's own; False keeps an order that means something."""
 
 
-class Multiple(_Question):
+class MultipleQuestion(_Question):
     """Pick all that hold."""
 
     kind: Literal["multiple"]
@@ -166,7 +166,7 @@ class NumberQuestion(_Question):
     mistakes: Several[Mistake] = ()
 
 
-class Spot(_Question):
+class SpotQuestion(_Question):
     """Find the faulty line in a listing."""
 
     kind: Literal["spot"]
@@ -183,7 +183,7 @@ class Spot(_Question):
         return self.code.rstrip().split("\n")
 
 
-class Predict(_Question):
+class PredictQuestion(_Question):
     """Commit to a number or a choice before a run; what the run measured decides."""
 
     kind: Literal["predict"]
@@ -195,7 +195,7 @@ class Predict(_Question):
     feedback: Verdicts
 
 
-class Code(_Question):
+class CodeQuestion(_Question):
     """Write a function; what is asked, and its hints, stand with the exercise."""
 
     kind: Literal["code"]
@@ -204,7 +204,7 @@ class Code(_Question):
     """Said before the exercise's own statement."""
 
 
-Question = Choice | Multiple | NumberQuestion | Spot | Predict | Code
+Question = ChoiceQuestion | MultipleQuestion | NumberQuestion | SpotQuestion | PredictQuestion | CodeQuestion
 
 
 class Bank(_Strict):

@@ -16,15 +16,15 @@ from gradacc_lessons.quiz.formula import Number
 from gradacc_lessons.quiz.grade import committed, fill, grade, grade_prediction, no_answer
 from gradacc_lessons.quiz.number import NotANumber, written
 from gradacc_lessons.quiz.questions import (
-    Choice,
-    Code,
+    ChoiceQuestion,
+    CodeQuestion,
     Guess,
-    Multiple,
+    MultipleQuestion,
     NumberQuestion,
     Option,
-    Predict,
+    PredictQuestion,
     Question,
-    Spot,
+    SpotQuestion,
 )
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -71,7 +71,7 @@ class Quiz:
     @property
     def counted(self) -> tuple[Question, ...]:
         """The questions that go towards the result: all but the predictions."""
-        return tuple(question for question in self.bank.questions if not isinstance(question, Predict))
+        return tuple(question for question in self.bank.questions if not isinstance(question, PredictQuestion))
 
     @property
     def score(self) -> float:
@@ -98,7 +98,7 @@ class Quiz:
     def prompt(self, question_id: str) -> Text:
         """What is asked, with the learner's own numbers."""
         question = self.bank.question(question_id)
-        if isinstance(question, Code):
+        if isinstance(question, CodeQuestion):
             statement = exercise(question.exercise).statement
             return joined([question.prompt, statement], "\n") if question.prompt else statement
         return fill(question.prompt, self.variables(question_id))
@@ -106,11 +106,11 @@ class Quiz:
     def options(self, question_id: str) -> list[Option | Guess]:
         """What can be picked, in the learner's own order; empty where nothing is picked."""
         question = self.bank.question(question_id)
-        if not isinstance(question, Choice | Multiple | Predict):
+        if not isinstance(question, ChoiceQuestion | MultipleQuestion | PredictQuestion):
             return []
         by_id: dict[str, Option | Guess] = {option.id: option for option in question.options}
         ids = list(by_id)
-        if not isinstance(question, Predict) and question.shuffle:
+        if not isinstance(question, PredictQuestion) and question.shuffle:
             ids = draw.order(ids, self._key(question))
         return [by_id[each] for each in ids]
 
@@ -121,21 +121,21 @@ class Quiz:
         exercise asks for. What cannot be read as an answer costs nothing.
         """
         question = self.bank.question(question_id)
-        if isinstance(question, Predict):
+        if isinstance(question, PredictQuestion):
             return self._commit(question, value)
-        if isinstance(question, Code):
+        if isinstance(question, CodeQuestion):
             result = exercise(question.exercise).check(value)
             kept: Any = source_of(value)
         else:
             result = grade(question, value, self.variables(question_id))
-            kept = _as_json(value)
+            kept = _as_json(value) if result.counted else None
         counts = True
         if result.counted:
             take, points = self.take, question.points
             self.progress.begin_take(self.lesson, take, self._points, len(self.counted))
             # Code is written in tries: it counts as soon as it passes. Everything else counts as first answered.
             counts = self.progress.add_answer(
-                self.lesson, question.id, take, kept, result.fraction, points, retry=isinstance(question, Code)
+                self.lesson, question.id, take, kept, result.fraction, points, retry=isinstance(question, CodeQuestion)
             )
         return self._with_notices(graded(result, self.language, counts=counts))
 
@@ -159,14 +159,14 @@ class Quiz:
 
     def may_see_solution(self, question_id: str) -> bool:
         """Whether `solution` says more than "answer first"."""
-        return isinstance(self.bank.question(question_id), Code) or self.given(question_id) is not None
+        return isinstance(self.bank.question(question_id), CodeQuestion) or self.given(question_id) is not None
 
     def solution(self, question_id: str) -> Note:
         """The solution: of an exercise at any time, of a question once it is answered."""
         question = self.bank.question(question_id)
-        if isinstance(question, Code):
+        if isinstance(question, CodeQuestion):
             return Note(words.SOLUTION_CODE, self.language, exercise(question.exercise).solution)
-        if isinstance(question, Predict):
+        if isinstance(question, PredictQuestion):
             return Note(words.MEASURED_DECIDES, self.language)
         if not self.may_see_solution(question_id):
             return Note(words.ANSWER_FIRST, self.language)
@@ -227,7 +227,7 @@ class Quiz:
         return replace(said, message=joined([said.message, *news], "\n")) if news else said
 
     def _hints_for(self, question: Question) -> tuple[Text, ...]:
-        return exercise(question.exercise).hints if isinstance(question, Code) else question.hints
+        return exercise(question.exercise).hints if isinstance(question, CodeQuestion) else question.hints
 
     @property
     def _points(self) -> float:
@@ -250,7 +250,7 @@ class Quiz:
     def _earned(self, counting: Mapping[str, Answer]) -> float:
         return sum(q.points * counting[q.id].fraction for q in self.counted if q.id in counting)
 
-    def _commit(self, question: Predict, value: Any) -> Feedback:
+    def _commit(self, question: PredictQuestion, value: Any) -> Feedback:
         try:
             predicted = committed(question, value)
         except NotANumber as error:
@@ -264,13 +264,13 @@ class Quiz:
         said = _both(words.COMMITTED, {"predicted": self._shown(question, predicted)})
         return self._with_notices(Feedback(joined([words.NOTED, said]), self.language, correct=None, counts=False))
 
-    def _predicts(self, question_id: str) -> Predict:
+    def _predicts(self, question_id: str) -> PredictQuestion:
         question = self.bank.question(question_id)
-        if not isinstance(question, Predict):
+        if not isinstance(question, PredictQuestion):
             raise ValueError(f"{question_id} is a {question.kind} question; only a predict question is measured")
         return question
 
-    def _shown(self, question: Predict, value: float | str) -> Text:
+    def _shown(self, question: PredictQuestion, value: float | str) -> Text:
         """A predicted or measured value as it stands in a sentence."""
         for option in question.options:
             if option.id == value:
@@ -279,9 +279,9 @@ class Quiz:
         return joined([number, question.unit]) if question.unit else number
 
     def _right(self, question: Question) -> Text:
-        if isinstance(question, Choice | Multiple):
+        if isinstance(question, ChoiceQuestion | MultipleQuestion):
             return joined([option.text for option in question.options if option.correct], "; ")
-        if isinstance(question, Spot):
+        if isinstance(question, SpotQuestion):
             lines = Text(*(f" {words.OR.to(to)} ".join(map(str, question.line)) for to in LANGUAGES))
             return _both(words.LINE, {"lines": lines})
         assert isinstance(question, NumberQuestion)
@@ -298,7 +298,7 @@ class Quiz:
             parts.append(fill(words.BEST, {"share": f"{best:.0%}"}))
         if answered < len(self.counted):
             parts.append(fill(words.ANSWERED, {"answered": answered, "questions": len(self.counted)}))
-        predictions = [question.id for question in self.bank.questions if isinstance(question, Predict)]
+        predictions = [question.id for question in self.bank.questions if isinstance(question, PredictQuestion)]
         if predictions:
             made = sum(self.prediction(each) is not None for each in predictions)
             parts.append(fill(words.PREDICTED, {"made": made, "asked": len(predictions)}))

@@ -15,11 +15,18 @@ import ipywidgets as widgets
 from gradacc_lessons.device import Place, place
 from gradacc_lessons.progress import Answer
 from gradacc_lessons.quiz import words
-from gradacc_lessons.quiz.controls import Control, control_for
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, html
+from gradacc_lessons.quiz.fields import AnswerField, field_for
 from gradacc_lessons.quiz.grade import fill
-from gradacc_lessons.quiz.questions import Choice, Code, NumberQuestion, Predict, Question, Spot
+from gradacc_lessons.quiz.questions import (
+    ChoiceQuestion,
+    CodeQuestion,
+    NumberQuestion,
+    PredictQuestion,
+    Question,
+    SpotQuestion,
+)
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
 
@@ -65,7 +72,7 @@ class QuizView:
         self.quiz = quiz
         self.ids = list(question_ids)
         self._lock = RLock()  # callbacks may come from several threads at once
-        self._control: Control | None = None
+        self._field: AnswerField | None = None
         self._said: Note | None = None
         self._hints: list[Note] = []
         self._build()
@@ -129,26 +136,26 @@ class QuizView:
             self._ask.value = self._in_language(html(words.RETAKE_NOTE.to(language)))
             self._place.children = ()
         else:
-            listing = question.code if isinstance(question, Choice) else None
+            listing = question.code if isinstance(question, ChoiceQuestion) else None
             shown = f"<pre>{escape(listing.rstrip())}</pre>" if listing else ""
             self._ask.value = self._in_language(html(self.quiz.prompt(question.id).to(language)) + shown)
-            self._draw_control(question)
+            self._draw_field(question)
         self._draw_words()
         self._show_buttons(question)
 
-    def _draw_control(self, question: Question) -> None:
+    def _draw_field(self, question: Question) -> None:
         kept = self._given(question)
-        self._control = control_for(self.quiz, question, self.quiz.language)
-        self._control.set(kept)
+        self._field = field_for(self.quiz, question, self.quiz.language)
+        self._field.set(kept)
         old = self._place.children
-        self._place.children = (self._control.widget,)
+        self._place.children = (self._field.widget,)
         for widget in old:
             _close(widget)
-        label = words.PREDICT if isinstance(question, Predict) else words.ANSWER
-        if isinstance(question, Code):
+        label = words.PREDICT if isinstance(question, PredictQuestion) else words.ANSWER
+        if isinstance(question, CodeQuestion):
             label = fill(words.CHECK, {"name": exercise(question.exercise).function})
         self.buttons["answer"].description = label.to(self.quiz.language)
-        self.buttons["answer"].layout.width = "auto" if isinstance(question, Code) else None
+        self.buttons["answer"].layout.width = "auto" if isinstance(question, CodeQuestion) else None
 
     def _draw_words(self) -> None:
         language = self.quiz.language
@@ -183,7 +190,7 @@ class QuizView:
         return Text(" · ".join(part.en for part in parts), " · ".join(part.nl for part in parts))
 
     def _state(self, question: Question) -> Text:
-        if isinstance(question, Predict):
+        if isinstance(question, PredictQuestion):
             predicted = self.quiz.prediction_text(question.id)
             if predicted is None:
                 return words.STATE_OPEN
@@ -199,10 +206,10 @@ class QuizView:
 
     def _given(self, question: Question) -> Any:
         """What to put into the control: what stands in it, else what was answered before."""
-        if self._control is not None and self._shown_id == question.id:
-            return self._control.value()
+        if self._field is not None and self._shown_id == question.id:
+            return self._field.value()
         self._shown_id = question.id
-        if isinstance(question, Predict):
+        if isinstance(question, PredictQuestion):
             return self.quiz.prediction(question.id)
         given: Answer | None = self.quiz.given(question.id)
         return None if given is None else given.value
@@ -210,17 +217,17 @@ class QuizView:
     _shown_id = ""
 
     def _answer(self) -> None:
-        question, control = self.question, self._control
-        if question is None or control is None:
+        question, field = self.question, self._field
+        if question is None or field is None:
             return
-        value = control.value()
+        value = field.value()
         if value is None:
             missing = words.PICK_FIRST
-            if isinstance(question, Code):
+            if isinstance(question, CodeQuestion):
                 missing = fill(words.NO_FUNCTION, {"name": exercise(question.exercise).function})
             self._said = Feedback(missing, self.quiz.language, counted=False)
         else:
-            if isinstance(question, Code):
+            if isinstance(question, CodeQuestion):
                 self._say(words.CHECKING)
             self._said = self.quiz.answer(question.id, value)
         self._head.value = self._in_language(self._heading())
@@ -252,7 +259,7 @@ class QuizView:
         """The first question without an answer; the result if there is none."""
         for index, question_id in enumerate(self.ids):
             question = self.quiz.bank.question(question_id)
-            if not isinstance(question, Predict) and self.quiz.given(question_id) is None:
+            if not isinstance(question, PredictQuestion) and self.quiz.given(question_id) is None:
                 return index
         return len(self.ids) if len(self.ids) > 1 else 0
 
@@ -297,10 +304,10 @@ def as_text(quiz: Quiz, question_ids: Sequence[str]) -> str:
         question = quiz.bank.question(question_id)
         unit = f" [{question.unit.to(language)}]" if isinstance(question, NumberQuestion) and question.unit else ""
         lines += ["", f"{question_id}: {quiz.prompt(question_id).to(language)}{unit}"]
-        if isinstance(question, Choice) and question.code:
+        if isinstance(question, ChoiceQuestion) and question.code:
             lines += [f"     {line}" for line in question.code.rstrip().split("\n")]
         lines += [f"  {option.id}: {option.text.to(language)}" for option in quiz.options(question_id)]
-        listing = question.listing() if isinstance(question, Spot) else []
+        listing = question.listing() if isinstance(question, SpotQuestion) else []
         lines += [f"{number:>3}  {line}" for number, line in enumerate(listing, start=1)]
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gradacc_lessons.detective import client
 from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.quiz.exercise import NOT_ATTEMPTED, LoopCheck, ValueCheck, build, same_code, source_of
 from gradacc_lessons.quiz.exercises import EXERCISES, UPDATES_PER_EPOCH, Exercise, exercise
@@ -59,6 +60,20 @@ def test_hints_do_not_hold_the_solution(each: Exercise) -> None:
     for hint in each.hints:
         for line in lines:
             assert line not in hint.en and line not in hint.nl
+
+
+def test_a_loop_is_run_once_for_what_is_said_in_both_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    really_ask = client.ask
+
+    def ask(request: bytes, time_limit: float) -> client.Answer:
+        asked.append(request)
+        return really_ask(request, time_limit)
+
+    monkeypatch.setattr(client, "ask", ask)
+    loop = exercise("train_epoch_windows")
+    result = loop.check(build(loop.wrong[0].source, loop.function))
+    assert len(asked) == 1 and result.feedback.en != result.feedback.nl
 
 
 # Functions of numbers
@@ -132,7 +147,7 @@ def test_functions_that_do_not_return_a_number(body: str, said: str, mistake: st
 
 
 def test_a_function_that_never_returns_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradacc_lessons.quiz.values.TIME_LIMIT", 0.5)
+    monkeypatch.setattr("gradacc_lessons.quiz.call_in_child.TIME_LIMIT", 0.5)
     result = updates("while True: pass")
     assert (result.mistake, result.counted) == ("timed_out", True) and "in time" in result.feedback.en
     assert updates("return -(-examples // (micro_batch_size * accumulation_steps))").correct  # and the next is served

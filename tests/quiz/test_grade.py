@@ -68,7 +68,7 @@ def test_partial_credit_for_any_picks(small: Bank, picked: set[str]) -> None:
     assert ("not picked everything" in result.feedback.en) == (right < 2)
 
 
-@pytest.mark.parametrize("value", [[], ["step", "other"], None, 3, "other"])
+@pytest.mark.parametrize("value", [[], ["step", "other"], ["step", 3], [["step"]], {"step": 1}, None, 3, "other"])
 def test_picks_that_do_not_exist_are_no_answer(small: Bank, value: Any) -> None:
     assert not graded(small, "small-multiple", value).counted
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradacc_lessons.quiz.number import NotANumber, parse, written
@@ -28,7 +28,7 @@ RATE = Text("MiB/s", "MiB/s")
         ("1e-3", 0.001), ("1.5E6", 1.5e6), ("1,5e6", 1.5e6), ("1.234e3", 1234), ("2e+2", 200),
         ("3/4", 0.75), ("-3/4", -0.75), ("3 / 4", 0.75), ("3\u20444", 0.75),
         ("12 examples", 12), ("12examples", 12), ("12 example", 12), ("12 Voorbeelden", 12), ("12 exa.", 12),
-        ("3/4 examples", 0.75), ("1e3 voorbeeld", 1000),
+        ("3/4 examples", 0.75), ("1e3 voorbeeld", 1000), ("007,125", 7.125), ("\u0661\u0662", 12), ("\uff11\uff12", 12),
     ],
 )  # fmt: skip
 def test_what_can_be_read(text: str, value: float) -> None:
@@ -38,7 +38,7 @@ def test_what_can_be_read(text: str, value: float) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "  ", "abc", "twelve", "1.2.3", "1,2,3", "1..2", "1.2,3.4", "e5", "-", "/4", "3/0", "1e999", "nan", "inf",
-     "1,23,456", "<b>12</b>", "0x10", "12" * 60],
+     "1,23,456", "<b>12</b>", "0x10", "12" * 60, "0,125,000", "0.125.000", "00,125,000", "0,125.5", "0.125,5"],
 )  # fmt: skip
 def test_what_is_no_number_gets_a_sentence(text: str) -> None:
     with pytest.raises(NotANumber) as error:
@@ -46,7 +46,9 @@ def test_what_is_no_number_gets_a_sentence(text: str) -> None:
     assert len(error.value.sentence.nl) > 20
 
 
-@pytest.mark.parametrize("text", ["1.234", "1,234", "12.500", "12,500", "999.999", "-1.234", "1.234 examples"])
+@pytest.mark.parametrize(
+    "text", ["1.234", "1,234", "12.500", "12,500", "999.999", "-1.234", "1.234 examples", "\u0661,234"]
+)
 def test_what_can_be_read_in_two_ways_is_asked_back(text: str) -> None:
     with pytest.raises(NotANumber, match="two ways") as error:
         parse(text, EXAMPLES)
@@ -57,7 +59,9 @@ def test_what_can_be_read_in_two_ways_is_asked_back(text: str) -> None:
     assert parse(error.value.sentence.nl.split("bedoelt, ")[1].split()[0]) == value
 
 
-@pytest.mark.parametrize("text", ["12 MB", "12 ex", "12 e", "12 voorbeeldige", "12 12", "1 2", "12 %", "12 =", "12-"])
+@pytest.mark.parametrize(
+    "text", ["12 MB", "12 ex", "12 e", "12 voorbeeldige", "12 12", "1 2", "12 %", "12 =", "12-", "0 125"]
+)
 def test_an_unknown_unit_is_asked_back(text: str) -> None:
     with pytest.raises(NotANumber, match="wanted in examples"):
         parse(text, EXAMPLES)
@@ -83,12 +87,48 @@ def test_other_objects_are_not(value: object) -> None:
         parse(value)
 
 
-@given(st.text(max_size=30))
-def test_any_text_is_a_number_or_a_sentence(text: str) -> None:
+def number_or_sentence(answer: object) -> None:
+    """`parse` raises nothing else: any other error fails the test."""
     try:
-        assert abs(parse(text)) < float("inf")
+        assert abs(parse(answer)) < float("inf")
     except NotANumber as error:
         assert error.sentence.en and error.sentence.nl
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_number_or_a_sentence(text: str) -> None:
+    number_or_sentence(text)
+
+
+@settings(max_examples=1000)
+@given(st.text(alphabet="0123456789.,+-eE/ _'\u2212\u2044\u00a0\u0660\u0663\u00b2", max_size=12))
+def test_any_text_of_digits_and_marks_is_a_number_or_a_sentence(text: str) -> None:
+    number_or_sentence(text)
+
+
+@given(st.integers(0, 999), st.lists(st.integers(0, 999), min_size=1, max_size=3), st.sampled_from(".,"))
+def test_groups_of_thousands_are_read_only_if_they_cannot_be_anything_else(
+    first: int, rest: list[int], mark: str
+) -> None:
+    text = mark.join([str(first), *(f"{group:03}" for group in rest)])
+    if len(rest) > 1 and first > 0:
+        assert parse(text) == int(text.replace(mark, ""))
+    elif len(rest) == 1 and first == 0:
+        assert parse(text) == rest[0] / 1000
+    else:
+        with pytest.raises(NotANumber):
+            parse(text)
+
+
+OBJECTS = st.one_of(
+    st.none(), st.booleans(), st.binary(max_size=4), st.integers(), st.floats(), st.complex_numbers(), st.decimals(),
+    st.fractions(), st.dates(), st.lists(st.integers()), st.dictionaries(st.integers(), st.integers()),
+)  # fmt: skip
+
+
+@given(OBJECTS)
+def test_any_object_is_a_number_or_a_sentence(answer: object) -> None:
+    number_or_sentence(answer)
 
 
 @given(st.integers(-(10**9), 10**9), st.sampled_from(LANGUAGES))

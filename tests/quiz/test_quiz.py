@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gradacc_lessons.progress import PASS_MARK, Progress
@@ -87,6 +88,50 @@ def test_what_is_no_answer_is_not_recorded(quiz: Quiz) -> None:
         said = quiz.answer(question_id, value)
         assert (said.correct, said.counted) == (None, False) and str(said).startswith("○ Not an answer yet.")
     assert quiz.result().answered == 0 and quiz.progress.results() == []
+
+
+class Stubborn:
+    """An object that refuses whatever is done with it."""
+
+    def refuse(self, *_: Any) -> Any:
+        raise RuntimeError("no")
+
+    __float__ = __eq__ = __bool__ = __iter__ = __len__ = __str__ = __repr__ = refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
+NO_ANSWERS = [
+    None, True, {}, {"sums": 1}, [], [[1]], [None], [["step"], "zero"], ({},), object(), "", "?", "\ud800", b"?", 1j,
+    float("nan"), float("-inf"), range(3), iter("ab"), np.array([1, 2]), np.array(["sums", "mean"]),
+    pd.Series(["sums", "mean"]), pd.NA, Stubborn(), [Stubborn()],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NO_ANSWERS, ids=lambda value: type(value).__name__)
+def test_whatever_is_no_answer_to_any_kind_costs_nothing_and_gets_a_sentence(quiz: Quiz, value: Any) -> None:
+    for question in quiz.bank.questions:
+        said = quiz.answer(question.id, value)
+        assert (said.correct, said.counted) == (None, False), question.id
+        for language in LANGUAGES:
+            assert len(said.message.to(language)) > len("○ Not an answer yet.") + 10
+        assert str(said).startswith("○ Not an answer yet.")
+    assert quiz.progress.answers(quiz.lesson) == [] and quiz.prediction("small-guess") is None
+
+
+@pytest.mark.parametrize(
+    ("question_id", "value", "kept"),
+    [
+        ("small-choice", "mean", "mean"),
+        ("small-multiple", ("zero", "step"), ["step", "zero"]),
+        ("small-multiple", {"zero"}, ["zero"]),
+        ("small-number", np.float32(1.5), 1.5),
+        ("small-number", " 12 ", " 12 "),
+        ("small-spot", np.array(5), 5.0),
+    ],
+)
+def test_an_answer_of_any_library_is_kept_as_plain_values(quiz: Quiz, question_id: str, value: Any, kept: Any) -> None:
+    assert quiz.answer(question_id, value).counted
+    assert again(quiz).given(question_id).value == kept  # type: ignore[union-attr]
 
 
 def test_all_right_passes_with_every_point(quiz: Quiz) -> None:

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 import pytest
 
 from gradacc_lessons.progress import Progress
-from gradacc_lessons.quiz import controls
+from gradacc_lessons.quiz import fields
 from gradacc_lessons.quiz.exercise import build
 from gradacc_lessons.quiz.exercises import UPDATES_PER_EPOCH
 from gradacc_lessons.quiz.quiz import Quiz
@@ -143,7 +143,7 @@ def test_a_prediction_is_made_in_the_middle_of_a_lesson(quiz: Quiz) -> None:
 
 def test_a_function_is_checked_where_the_notebook_has_it(quiz: Quiz, monkeypatch: pytest.MonkeyPatch) -> None:
     cells: dict[str, Any] = {}
-    monkeypatch.setattr(controls, "_from_notebook", cells.get)
+    monkeypatch.setattr(fields, "_from_notebook", cells.get)
     view = single(quiz, "small-code")
     assert view.buttons["answer"].description == "Check updates_per_epoch"
     assert "raise NotImplementedError" in text_of(one(view, widgets.HTML).value)
@@ -164,11 +164,11 @@ def test_a_function_is_checked_where_the_notebook_has_it(quiz: Quiz, monkeypatch
 def test_functions_are_looked_up_in_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     from IPython.core.interactiveshell import InteractiveShell
 
-    assert controls._from_notebook("f") is None  # no notebook at all
+    assert fields._from_notebook("f") is None  # no notebook at all
     shell = InteractiveShell()
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     shell.run_cell("def f(): return 5")
-    assert controls._from_notebook("f")() == 5 and controls._from_notebook("g") is None
+    assert fields._from_notebook("f")() == 5 and fields._from_notebook("g") is None
 
 
 # Hints, solutions, moving on
@@ -270,10 +270,10 @@ def test_every_kind_survives_a_switch_with_its_answer(quiz: Quiz, question_id: s
         "small-predict": "47", "small-guess": "peak", "small-code": None,
     }[question_id]  # fmt: skip
     view = single(quiz, question_id)
-    assert view._control is not None
-    view._control.set(value)
+    assert view._field is not None
+    view._field.set(value)
     view._language.value = "nl"
-    now = view._control.value()
+    now = view._field.value()
     assert (sorted(now) if isinstance(now, list) else now) == value
     english = quiz.prompt(question_id).en
     assert text_of(view._ask.value) != english and "lang" in view._ask.value
@@ -312,7 +312,7 @@ def test_descriptions_are_escaped_where_ipywidgets_takes_them_as_html(
     monkeypatch: pytest.MonkeyPatch, version: str, expected: str
 ) -> None:
     monkeypatch.setattr(widgets, "__version__", version)
-    assert controls.described("`N` < 4 & b") == expected
+    assert fields.described("`N` < 4 & b") == expected
 
 
 def test_only_widgets_of_both_versions_are_used(quiz: Quiz) -> None:

@@ -1,13 +1,11 @@
 """What a learner's function returns for many arguments, asked in the detective's child process."""
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from gradacc_lessons.detective import client
 from gradacc_lessons.detective.sending import NotPortableError, portable
-from gradacc_lessons.detective.wire import WireError, pack, unpack
 from gradacc_lessons.quiz.formula import Number
 
 TIME_LIMIT = 5.0
@@ -36,35 +34,23 @@ def call_in_child(function: Callable[..., Any], calls: Sequence[Call]) -> Return
         source = portable(function)
     except NotPortableError as error:
         return Returned([], "raised", str(error))
-    nonce = secrets.token_hex(16)
-    header = {
-        "nonce": nonce,
-        "mode": "values",
-        "calls": [list(call) for call in calls],
-        "source": source,
-        "sys_path": client.import_path(),
-        "time_limit": TIME_LIMIT,
-    }
     try:
-        answer = client.ask(pack(header), TIME_LIMIT)
+        reply = client.ask_for("values", source, TIME_LIMIT, calls=[list(call) for call in calls])
     except client.WorkerError as error:
         return Returned([], "ended", str(error))
-    if answer.reason == "time":
+    if reply.reason == "time":
         return Returned([], "timed_out")
-    try:
-        reply, _ = unpack(answer.frame)
-    except WireError:
-        reply = {}
-    values = reply.get("values")
-    if reply.get("nonce") == nonce and reply.get("status") == "raised":
-        return _raised(reply)
-    if reply.get("nonce") == nonce and isinstance(values, list) and len(values) == len(calls):
+    said = reply.header or {}
+    values = said.get("values")
+    if said.get("status") == "raised":
+        return _raised(said)
+    if isinstance(values, list) and len(values) == len(calls):
         return Returned([_number(value) for value in values])
-    return Returned([], "ended", answer.reason or f"exit code {answer.code}")
+    return Returned([], "ended", reply.reason or f"exit code {reply.code}")
 
 
-def _raised(reply: dict[str, Any]) -> Returned:
-    kind, text, line = str(reply.get("type")), str(reply.get("text", "")), reply.get("line")
+def _raised(said: dict[str, Any]) -> Returned:
+    kind, text, line = str(said.get("type")), str(said.get("text", "")), said.get("line")
     problem: Problem = "not_implemented" if kind == "NotImplementedError" else "raised"
     return Returned([], problem, f"{kind}: {text}" if text else kind, line if isinstance(line, int) else None)
 

@@ -11,7 +11,15 @@ from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import html
 from gradacc_lessons.quiz.grade import fill
-from gradacc_lessons.quiz.questions import Choice, Code, Multiple, NumberQuestion, Predict, Question, Spot
+from gradacc_lessons.quiz.questions import (
+    ChoiceQuestion,
+    CodeQuestion,
+    MultipleQuestion,
+    NumberQuestion,
+    PredictQuestion,
+    Question,
+    SpotQuestion,
+)
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Language
 
@@ -30,7 +38,7 @@ def described(text: str) -> str:
     return plain(text) if int(widgets.__version__.split(".")[0]) >= 8 else escape(plain(text))
 
 
-class Control:
+class AnswerField:
     """A way to give an answer."""
 
     def __init__(self, widget: widgets.Widget, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
@@ -42,22 +50,22 @@ class Control:
         """Put an answer in."""
 
 
-def control_for(quiz: Quiz, question: Question, language: Language) -> Control:
+def field_for(quiz: Quiz, question: Question, language: Language) -> AnswerField:
     """The control that fits the question."""
     maker = _MAKERS[type(question)]
-    if isinstance(question, Predict) and question.options:
+    if isinstance(question, PredictQuestion) and question.options:
         maker = _pick_one
     return maker(quiz, question, language)
 
 
-def _pick_one(quiz: Quiz, question: Question, language: Language) -> Control:
+def _pick_one(quiz: Quiz, question: Question, language: Language) -> AnswerField:
     options = [(plain(option.text.to(language)), option.id) for option in quiz.options(question.id)]
     radio = widgets.RadioButtons(options=options, value=None, layout=_full())
     box = widgets.VBox([_caption(words.PICK_ONE.to(language)), radio])
-    return Control(box, lambda: radio.value, lambda value: _put(radio, value))
+    return AnswerField(box, lambda: radio.value, lambda value: _put(radio, value))
 
 
-def _pick_all(quiz: Quiz, question: Question, language: Language) -> Control:
+def _pick_all(quiz: Quiz, question: Question, language: Language) -> AnswerField:
     boxes = {
         option.id: widgets.Checkbox(
             value=False, description=described(option.text.to(language)), indent=False, layout=_full()
@@ -70,11 +78,11 @@ def _pick_all(quiz: Quiz, question: Question, language: Language) -> Control:
             box.value = option_id in (value or ())
 
     box = widgets.VBox([_caption(words.PICK_ALL.to(language)), *boxes.values()])
-    return Control(box, lambda: [key for key, each in boxes.items() if each.value] or None, write)
+    return AnswerField(box, lambda: [key for key, each in boxes.items() if each.value] or None, write)
 
 
-def _type_number(quiz: Quiz, question: Question, language: Language) -> Control:
-    assert isinstance(question, NumberQuestion | Predict)
+def _type_number(quiz: Quiz, question: Question, language: Language) -> AnswerField:
+    assert isinstance(question, NumberQuestion | PredictQuestion)
     unit = question.unit
     label = fill(words.NUMBER_IN, {"unit": unit.to(language)}) if unit else words.YOUR_NUMBER
     field = widgets.Text(
@@ -86,11 +94,11 @@ def _type_number(quiz: Quiz, question: Question, language: Language) -> Control:
     def write(value: Any) -> None:
         field.value = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
-    return Control(field, lambda: field.value.strip() or None, write)
+    return AnswerField(field, lambda: field.value.strip() or None, write)
 
 
-def _pick_line(quiz: Quiz, question: Question, language: Language) -> Control:
-    assert isinstance(question, Spot)
+def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerField:
+    assert isinstance(question, SpotQuestion)
     lines = question.listing()
     numbered = "".join(
         f'<span class="gradacc-line">{number:>3}  {escape(line)}</span>' for number, line in enumerate(lines, start=1)
@@ -109,15 +117,15 @@ def _pick_line(quiz: Quiz, question: Question, language: Language) -> Control:
         style={"description_width": "initial"},
         layout=widgets.Layout(width="auto", max_width="640px"),
     )
-    return Control(widgets.VBox([listing, choice]), lambda: choice.value, lambda value: _put(choice, value))
+    return AnswerField(widgets.VBox([listing, choice]), lambda: choice.value, lambda value: _put(choice, value))
 
 
-def _write_code(quiz: Quiz, question: Question, language: Language) -> Control:
-    assert isinstance(question, Code)
+def _write_code(quiz: Quiz, question: Question, language: Language) -> AnswerField:
+    assert isinstance(question, CodeQuestion)
     task = exercise(question.exercise)
     client.warm_up()  # while the learner reads and writes, the process that will check gets ready
     shown = widgets.HTML(f"<div>{html(words.WRITE_IN_CELL.to(language))}<pre>{escape(task.starter)}</pre></div>")
-    return Control(shown, lambda: _from_notebook(task.function), lambda value: None)
+    return AnswerField(shown, lambda: _from_notebook(task.function), lambda value: None)
 
 
 def _from_notebook(name: str) -> Any:
@@ -136,11 +144,11 @@ def _caption(text: str) -> widgets.HTML:
     return widgets.HTML(f"<div>{escape(text)}</div>")
 
 
-_MAKERS: dict[type, Callable[[Quiz, Any, Language], Control]] = {
-    Choice: _pick_one,
-    Multiple: _pick_all,
+_MAKERS: dict[type, Callable[[Quiz, Any, Language], AnswerField]] = {
+    ChoiceQuestion: _pick_one,
+    MultipleQuestion: _pick_all,
     NumberQuestion: _type_number,
-    Predict: _type_number,
-    Spot: _pick_line,
-    Code: _write_code,
+    PredictQuestion: _type_number,
+    SpotQuestion: _pick_line,
+    CodeQuestion: _write_code,
 }
