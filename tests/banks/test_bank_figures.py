@@ -166,7 +166,9 @@ def test_a_cnn_drifts_in_float32_and_not_in_float64() -> None:
     for dtype in (torch.float32, torch.float64):
         task = digits("cnn", dtype=dtype)
         curves = [
-            torch.tensor([row["loss"] for row in train(task, Recipe(b, n, learning_rate=0.5), 100)], dtype=torch.float64)
+            torch.tensor(
+                [row["loss"] for row in train(task, Recipe(b, n, learning_rate=0.5), 100)], dtype=torch.float64
+            )
             for b, n in ((32, 1), (8, 4))
         ]
         drift[dtype] = float(((curves[1] - curves[0]).abs() / curves[0]).max())
