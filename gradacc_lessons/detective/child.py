@@ -65,10 +65,10 @@ def _try(loop: Any, specs: list[dict[str, Any]], arrays: dict[str, Array]) -> tu
 
 
 def plain(value: Any) -> float | None:
-    """A number as JSON has it, also out of a tensor or array of one element; None for anything else."""
+    """A number as JSON has it, also out of a tensor or array of one element; None for anything else, True included."""
     with contextlib.suppress(Exception):  # the learner's own type may do anything here
         value = value.item() if hasattr(value, "item") else value
-    return value if isinstance(value, int | float) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def fits(loop: Any) -> tuple[str, list[str]]:
@@ -86,13 +86,6 @@ def fits(loop: Any) -> tuple[str, list[str]]:
     except (TypeError, ValueError):
         return "signature", []
     return "ran", accepted
-
-
-def plain_number(value: Any) -> float | int | None:
-    """What JSON can carry of a function's value: a whole or decimal number, None for anything else."""
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        return None
-    return value if isinstance(value, int) else float(value)
 
 
 def describe(error: BaseException, file: str | None) -> dict[str, Any]:

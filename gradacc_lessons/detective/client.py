@@ -3,17 +3,18 @@
 import atexit
 import contextlib
 import os
+import secrets
 import selectors
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
-from typing import IO
+from dataclasses import dataclass, field
+from typing import IO, Any, Literal
 
 from gradacc_lessons.detective import limits
-from gradacc_lessons.detective.wire import LENGTH, MAX_FRAME_BYTES, WireError, unpack
+from gradacc_lessons.detective.wire import LENGTH, MAX_FRAME_BYTES, Array, WireError, pack, unpack
 
 START_SECONDS = 120.0
 """An import of torch from a cold disk can take a minute."""
@@ -42,6 +43,16 @@ class Answer:
     """The beginning of what the code printed."""
 
 
+@dataclass(frozen=True)
+class Reply(Answer):
+    """An answer that has been read."""
+
+    header: dict[str, Any] | None = None
+    """What the child says. None when it was ended, or when what it wrote is no answer to this question."""
+    arrays: dict[str, Array] = field(default_factory=dict)
+    """The arrays that came with it."""
+
+
 class Worker:
     """One worker process; started at the first question, and again when it has died."""
 
@@ -50,15 +61,25 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._owner = 0
-        self._ready = self._taken = False
+        self._ready = self._taken = self._over = False
 
     @property
     def pid(self) -> int | None:
         """The worker's process id while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
+    def warm_up(self) -> None:
+        """Start the process if there is none, and wait for nothing: who holds the lock has it started already."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.start()
+            finally:
+                self._lock.release()
+
     def start(self) -> None:
-        """Start the process if there is none; returns at once, while it imports torch."""
+        """Start the process if there is none, without waiting until it has imported torch.
+
+        Another thread's check has to end first."""
         with self._lock:
             if self._owner != os.getpid():  # a fork of this process must not talk on its parent's pipes
                 self._process = None
@@ -75,7 +96,7 @@ class Worker:
                 start_new_session=True,
             )
             if self._owner == 0:
-                atexit.register(self.close)
+                atexit.register(self._leave)
             self._owner, self._ready = os.getpid(), False
 
     def ask(self, request: bytes, time_limit: float) -> Answer:
@@ -93,15 +114,22 @@ class Worker:
                 except (OSError, EOFError, WireError) as error:
                     last = self._last_words()
                     self.close()
-                    if self._taken or attempt == 2:
+                    if self._taken or self._over or attempt == 2:
                         raise WorkerError(last or str(error) or type(error).__name__) from error
                 except BaseException:  # an interrupted exchange would leave half an answer in the pipe
                     self.close()
                     raise
         raise AssertionError("unreachable")
 
+    def _leave(self) -> None:
+        """At exit. Ends the process first: a thread that waits for its answer holds the lock until one comes."""
+        self._over = True
+        if self.pid is not None and self._owner == os.getpid():
+            self._process.terminate()  # type: ignore[union-attr]
+        self.close()
+
     def close(self) -> None:
-        """End the worker and the check it may be running."""
+        """End the worker and the check it may be running, when no thread waits for an answer any more."""
         with self._lock:
             process, self._process = self._process, None
             if process is not None and self._owner == os.getpid():
@@ -175,10 +203,31 @@ def ask(request: bytes, time_limit: float = limits.TIME_LIMIT) -> Answer:
     return ask_once(request, time_limit)
 
 
+def ask_for(
+    mode: Literal["diagnose", "load", "values"],
+    source: dict[str, Any],
+    time_limit: float = limits.TIME_LIMIT,
+    arrays: dict[str, Array] | None = None,
+    **wanted: Any,
+) -> Reply:
+    """Have the function of `source` checked and read what comes back. `wanted` and `arrays` are what this mode takes:
+    specs and their arrays, nothing, calls. WorkerError when the checking process does not work."""
+    nonce = secrets.token_hex(16)
+    header = {"mode": mode, "nonce": nonce, "time_limit": time_limit, "source": source, "sys_path": import_path()}
+    answer = ask(pack({**header, **wanted}, arrays), time_limit)
+    try:
+        said, found = unpack(answer.frame)
+    except WireError:
+        said, found = {}, {}
+    if answer.reason is not None or said.get("nonce") != nonce:  # a check that was ended has said nothing
+        return Reply(**vars(answer))
+    return Reply(**vars(answer), header=said, arrays=found)
+
+
 def warm_up() -> None:
-    """Start the worker without waiting, so that the first diagnosis finds it ready."""
+    """Start the worker, so that the first diagnosis finds it ready. Never waits, not even for a check that runs."""
     if hasattr(os, "fork"):
-        WORKER.start()
+        WORKER.warm_up()
 
 
 def _read_blob(fd: int, patience: float) -> bytes:

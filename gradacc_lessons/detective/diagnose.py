@@ -1,48 +1,25 @@
 """Which mistake is in this loop? Runs it in a process of its own and says so."""
 
 import linecache
-import secrets
 import signal
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradacc_lessons.detective import limits
-from gradacc_lessons.detective.client import Answer, WorkerError, ask, import_path
+from gradacc_lessons.detective.client import Reply, WorkerError, ask_for
 from gradacc_lessons.detective.diagnosis import Diagnosis as Diagnosis
 from gradacc_lessons.detective.diagnosis import Outcome as Outcome
+from gradacc_lessons.detective.exchange import described, read_observations
 from gradacc_lessons.detective.files import FileFunction
-from gradacc_lessons.detective.scenarios import (
-    CLASSES,
-    EPOCHS,
-    HIDDEN,
-    KEYWORDS,
-    SCOPES,
-    Scenario,
-    Scope,
-    included,
-    problem,
-    scenarios,
-)
+from gradacc_lessons.detective.scenarios import SCOPES, Scope, included
 from gradacc_lessons.detective.sending import ON_THE_WAY, MisuseError, NotPortableError, code_file, portable
-from gradacc_lessons.detective.suspects import Observation
 from gradacc_lessons.detective.verdict import judge
-from gradacc_lessons.detective.wire import Array, WireError, pack, unpack
-from gradacc_lessons.detective.wording import SENTENCES
-from gradacc_lessons.text import LANGUAGES, Language
+from gradacc_lessons.detective.wire import Array
+from gradacc_lessons.detective.wording import say
+from gradacc_lessons.text import LANGUAGES, Language, Text
 
-COUNTS = (
-    "forwards",
-    "backwards",
-    "pushed",
-    "largest_forward",
-    "foreign_updates",
-    "graphs",
-    "data_changed",
-    "list_changed",
-)
-"""What a record holds beside its name and the updates of each epoch: numbers and truth values."""
+MEGABYTES, KILOBYTES = limits.MEMORY_LIMIT // 2**20, limits.OUTPUT_LIMIT // 2**10
+"""The limits as messages give them."""
 
 
 def diagnose(
@@ -57,22 +34,20 @@ def diagnose(
     `train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps)` trains for one epoch; it may also
     accept `count`, `max_norm` and `scheduler` by keyword. `scope` is what is asked of it: "windows" (equal
     micro-batches, full windows), "tail" (a short last window too), "items" (micro-batches of different size too).
-    `time_limit` is in seconds for the whole check. Never raises because of the loop: what it does wrong is in the
-    Diagnosis. ValueError for an unknown scope or language or a time limit that is not positive.
+    `time_limit` is in seconds for the whole check, an hour at most. Never raises because of the loop: what it does
+    wrong is in the Diagnosis. ValueError for an unknown scope or language, or a time limit that cannot be kept.
     """
     if scope not in SCOPES:
         raise ValueError(f"the scope {scope!r} is not one of {', '.join(SCOPES)}")
     if language not in LANGUAGES:
         raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
-    if not 0 < time_limit < float("inf"):
-        raise ValueError(f"the time limit must be a positive number of seconds, not {time_limit!r}")
-    check = _Check(scope, language, time_limit)
+    check = _Check(scope, language, limits.checked(time_limit))
     if not callable(train_epoch) and not isinstance(train_epoch, FileFunction):
-        return check.say(Outcome.WRONG, "not_callable", kind=f"{type(train_epoch).__name__}")
+        return check.says(Outcome.WRONG, "not_callable", kind=f"{type(train_epoch).__name__}")
     try:
         source = train_epoch.source() if isinstance(train_epoch, FileFunction) else portable(train_epoch)
     except NotPortableError as error:
-        return check.say(Outcome.CRASHED, "not_portable", error=str(error))
+        return check.says(Outcome.CRASHED, "not_portable", error=str(error))
     check.file = str(train_epoch.path) if isinstance(train_epoch, FileFunction) else code_file(train_epoch)
     return check.run(source)
 
@@ -82,138 +57,85 @@ class _Check:
 
     def __init__(self, scope: Scope, language: Language, time_limit: float) -> None:
         self.scope, self.language, self.time_limit = scope, language, time_limit
-        self.nonce = secrets.token_hex(16)
         self.printed = ""
         self.file: str | None = None
 
-    def say(self, outcome: Outcome, name: str, **values: Any) -> Diagnosis:
-        message = SENTENCES[name].to(self.language).format(**values)
-        return Diagnosis(outcome, message, (), {"printed": self.printed} if self.printed else {}, self.language)
+    def says(self, outcome: Outcome, sentence: str, **values: Any) -> Diagnosis:
+        """The diagnosis of a loop that did not run to its end: a sentence of wording.py with its values."""
+        evidence = {"printed": self.printed} if self.printed else {}
+        return Diagnosis(outcome, say(sentence, **values), (), evidence, self.language)
 
     def run(self, source: dict[str, Any]) -> Diagnosis:
-        request = request_frame("diagnose", source, self.nonce, self.time_limit, included(self.scope))
+        """Ask the worker about the function that `source` describes."""
+        specs, arrays = described(included(self.scope))
         try:
-            answer = ask(request, self.time_limit)
+            reply = ask_for("diagnose", source, self.time_limit, arrays, specs=specs)
         except WorkerError as error:
-            return self.say(Outcome.CRASHED, "no_worker", error=str(error))
-        self.printed = answer.printed
-        ended = self.ended(answer)
-        if ended is not None:
-            return ended
+            return self.says(Outcome.CRASHED, "no_worker", error=str(error))
+        self.printed = reply.printed
+        if reply.header is None:
+            return self.silent(reply)
         try:
-            header, arrays = unpack(answer.frame)
-            if header["nonce"] != self.nonce:
-                raise WireError("another check's answer")
-            return self.read(header, arrays)
-        except (WireError, KeyError, TypeError, ValueError, IndexError, OverflowError):
-            return self.say(Outcome.CRASHED, "unreadable")
+            return self.read(reply.header, reply.arrays)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):  # not what an honest run sends
+            return self.says(Outcome.CRASHED, "unreadable")
 
-    def ended(self, answer: Answer) -> Diagnosis | None:
-        """The diagnosis when the child was ended, or ended without a word."""
-        megabytes, kilobytes = limits.MEMORY_LIMIT // 2**20, limits.OUTPUT_LIMIT // 2**10
-        if answer.reason == "time" or answer.code == -getattr(signal, "SIGXCPU", 0) != 0:
-            return self.say(Outcome.TIMED_OUT, "time", limit=self.time_limit)
-        if answer.reason == "output":
-            return self.say(Outcome.CRASHED, "output", limit=kilobytes)
-        if answer.reason == "memory":
-            return self.say(Outcome.CRASHED, "memory", limit=megabytes)
-        if answer.reason is not None:
-            return self.say(Outcome.CRASHED, "unreadable")
-        if answer.code < 0:
-            return self.say(Outcome.CRASHED, "killed", signal=signal_name(-answer.code))
-        if not answer.frame:
-            return self.say(Outcome.CRASHED, "gone", code=answer.code)
-        return None
+    def silent(self, reply: Reply) -> Diagnosis:
+        """The diagnosis when the child was ended, ended without a word, or wrote something unreadable."""
+        ended_by = signal_name(-reply.code)
+        if reply.reason == "time" or ended_by in ("SIGXCPU", "SIGALRM"):
+            return self.says(Outcome.TIMED_OUT, "time", limit=self.time_limit)
+        if reply.reason == "output":
+            return self.says(Outcome.CRASHED, "output", limit=KILOBYTES)
+        if reply.reason == "memory":
+            return self.says(Outcome.CRASHED, "memory", limit=MEGABYTES)
+        if reply.reason is None and reply.code < 0:
+            return self.says(Outcome.CRASHED, "killed", signal=ended_by)
+        if reply.reason is None and not reply.frame:
+            return self.says(Outcome.CRASHED, "gone", code=reply.code)
+        return self.says(Outcome.CRASHED, "unreadable")
 
     def read(self, header: dict[str, Any], arrays: dict[str, Array]) -> Diagnosis:
+        """The diagnosis in an answer. KeyError, TypeError, ValueError, IndexError or OverflowError when it is not
+        what an honest run sends."""
         status = header["status"]
         if status == "ran":
-            observations = read_observations(header, arrays, self.scope)
-            diagnosis = judge(observations, self.scope, self.language)
+            diagnosis = judge(read_observations(header, arrays, self.scope), self.scope, self.language)
             diagnosis.evidence["seconds"] = round(float(header["seconds"]), 3)
             diagnosis.evidence["printed"] = self.printed
             return diagnosis
         if status == "raised":
             return self.raised(header)
         if status == "not_callable":
-            return self.say(Outcome.WRONG, "not_callable", kind=str(header["kind"]))
-        return self.say(Outcome.WRONG, {"lazy": "lazy", "signature": "signature"}[status])
+            return self.says(Outcome.WRONG, "not_callable", kind=str(header["kind"]))
+        if status in ("no_function", "no_module"):
+            return self.says(Outcome.CRASHED, "not_in_file", file=self.file)
+        return self.says(Outcome.WRONG, {"lazy": "lazy", "signature": "signature"}[status])
 
     def raised(self, header: dict[str, Any]) -> Diagnosis:
+        """The diagnosis of a loop that ends in an exception, or whose function could not be set up."""
         kind, text = str(header["type"]), str(header["text"])
         error = f"{kind}: {text}" if text else kind
         if header["stage"] == "load":
-            return self.say(Outcome.CRASHED, "not_received", error=error)
+            return self.says(Outcome.CRASHED, "not_received", error=error)
         if kind == "NotImplementedError" and header["own"]:
-            return self.say(Outcome.NOT_ATTEMPTED, "not_attempted")
+            return self.says(Outcome.NOT_ATTEMPTED, "not_attempted")
         if kind == "SystemExit":
-            return self.say(Outcome.CRASHED, "exit")
+            return self.says(Outcome.CRASHED, "exit")
         if kind == "MemoryError" or "can't allocate memory" in text or "not enough memory" in text:
-            return self.say(Outcome.CRASHED, "memory", limit=limits.MEMORY_LIMIT // 2**20)
+            return self.says(Outcome.CRASHED, "memory", limit=MEGABYTES)
         values = {"error": error, "place": self.place(header)}
-        return self.say(Outcome.CRASHED, "misuse" if kind == MisuseError.__name__ else "raised", **values)
+        return self.says(Outcome.CRASHED, "misuse" if kind == MisuseError.__name__ else "raised", **values)
 
-    def place(self, header: dict[str, Any]) -> str:
+    def place(self, header: dict[str, Any]) -> Text | str:
         """Line and text of the learner's code at which an error arose; empty where there is none."""
         file = self.file if header["file"] == ON_THE_WAY else header["file"]
         if header["line"] is None or file is None:
             return ""
         line = int(header["line"])
+        linecache.checkcache(str(file))
         code = linecache.getline(str(file), line).strip()
-        return SENTENCES["place"].to(self.language).format(line=line, code=f": {code}" if code else "")
-
-
-def request_frame(mode: str, source: dict[str, Any], nonce: str, time_limit: float, tried: list[Scenario]) -> bytes:
-    """What the worker is asked: the function and the problems. The right answers stay here."""
-    specs: list[dict[str, Any]] = []
-    arrays: dict[str, Array] = {}
-    for scenario in tried:
-        data, name = problem(scenario), scenario.name
-        arrays |= {f"{name}/inputs/{k}": x for k, x in enumerate(data.inputs)}
-        arrays |= {f"{name}/labels/{k}": y.astype(np.float64) for k, y in enumerate(data.labels)}
-        arrays[f"{name}/start"] = data.start
-        wanted = (
-            "name",
-            "kind",
-            "optimizer",
-            "learning_rate",
-            "accumulation_steps",
-            "gain",
-            "max_norm",
-            "decay",
-            "needs",
-            "unless",
-        )
-        spec = {key: getattr(scenario, key) for key in wanted}
-        specs.append(
-            {
-                **spec,
-                "micro_batches": len(data.inputs),
-                "epochs": EPOCHS,
-                "hidden": HIDDEN,
-                "classes": CLASSES,
-            }
-        )
-    header = {"mode": mode, "nonce": nonce, "time_limit": time_limit, "source": source, "specs": specs}
-    return pack({**header, "sys_path": import_path()}, arrays)
-
-
-def read_observations(header: dict[str, Any], arrays: dict[str, Array], scope: Scope) -> list[Observation]:
-    """The observations in an answer, in the order of the scenarios; KeyError, TypeError or ValueError when it is not
-    what an honest run sends."""
-    records = {record["name"]: record for record in header["records"]}
-    observations = []
-    for scenario in scenarios(scope, set(header["accepted"]) & set(KEYWORDS)):
-        record, name = records[scenario.name], scenario.name
-        ends, steps, rates = (arrays[f"{name}/{key}"] for key in ("ends", "steps", "rates"))
-        width = problem(scenario).start.size
-        numbers = [*(record[key] for key in COUNTS), *record["updates"]]
-        if ends.shape != (EPOCHS, width) or steps.shape[1:] != (width,) or rates.shape != steps.shape[:1]:
-            raise ValueError(f"shapes in {name}")
-        if len(record["updates"]) != EPOCHS or not all(isinstance(number, (int, float)) for number in numbers):
-            raise ValueError(f"counts in {name}")
-        observations.append(Observation(scenario, ends, steps, rates, record))
-    return observations
+        return say("place", line=line, code=f": {code}" if code else "")
 
 
 def signal_name(number: int) -> str:

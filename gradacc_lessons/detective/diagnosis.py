@@ -39,8 +39,8 @@ class Diagnosis:
 
     outcome: Outcome
     """CORRECT, WRONG, NOT_ATTEMPTED, CRASHED or TIMED_OUT."""
-    message: str
-    """One or a few sentences in `language`: what is wrong and where."""
+    said: Text
+    """One or a few sentences: what is wrong and where."""
     faults: tuple[str, ...] = ()
     """Ids of the catalogue. Empty when nothing is wrong, or when it is wrong in a way that nobody has catalogued."""
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,16 @@ class Diagnosis:
     `graphs_alive` is the most graphs that were kept at once, in micro-batches. `printed` is the beginning of what
     the loop printed, `seconds` how long it ran, `measured_in` the situation that trace and counts belong to."""
     language: Language = "en"
-    """The language of `message`."""
+    """The language of `message`, and of what is shown."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong and where, in the language that was asked for."""
+        return self.to(self.language)
+
+    def to(self, language: Language) -> str:
+        """The message in another language; ValueError names the languages there are."""
+        return self.said.to(language)
 
     @property
     def correct(self) -> bool:

@@ -1,13 +1,12 @@
 """A function in a file, named as FILE:FUNCTION, checked without importing the file here."""
 
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.detective import limits
-from gradacc_lessons.detective.client import WorkerError, ask, import_path
-from gradacc_lessons.detective.wire import WireError, pack, unpack
+from gradacc_lessons.detective.client import WorkerError, ask_for
+from gradacc_lessons.detective.wording import filled
 from gradacc_lessons.text import Language, Text
 
 
@@ -39,16 +38,20 @@ _ERRORS: dict[str, Text] = {
         "{path} is not a Python file; its name should end in .py.",
         "{path} is geen Python-bestand; de naam hoort op .py te eindigen.",
     ),
-    "no_function": Text("{path} has no {name!r}{known}.", "{path} heeft geen {name!r}{known}."),
-    "known": Text("; it defines {names}", "; het definieert {names}"),
-    "raised": Text("{path} cannot be imported: {error}{line}.", "{path} kan niet worden geïmporteerd: {error}{line}."),
-    "line": Text(", at line {line}", ", op regel {line}"),
+    "no_function": Text("{path} has no {name!r}.", "{path} heeft geen {name!r}."),
+    "other_functions": Text(
+        "{path} has no {name!r}; it defines {names}.", "{path} heeft geen {name!r}; het definieert {names}."
+    ),
+    "raised": Text("{path} cannot be imported: {error}.", "{path} kan niet worden geïmporteerd: {error}."),
+    "raised_at": Text(
+        "{path} cannot be imported: {error}, at line {line}.",
+        "{path} kan niet worden geïmporteerd: {error}, op regel {line}.",
+    ),
     "time": Text(
         "{path} was still not imported after {limit:g} seconds. Training code belongs in a function or under "
         'if __name__ == "__main__".',
         "{path} was na {limit:g} seconden nog niet geïmporteerd. Code die traint hoort in een functie of "
-        "onder "
-        'if __name__ == "__main__".',
+        'onder if __name__ == "__main__".',
     ),
     "ended": Text(
         "Importing {path} ended the process that tried it.",
@@ -62,57 +65,42 @@ def load_function(spec: str, *, language: Language = "en", time_limit: float = l
     """The function that `FILE:FUNCTION` names, for `diagnose`.
 
     The file is imported in the checking process to see that the function is there, so an import that hangs, exits
-    or crashes costs `time_limit` seconds at most. LoadFunctionError says in a sentence what is wrong.
+    or crashes costs `time_limit` seconds at most. LoadFunctionError says in a sentence what is wrong. ValueError for a
+    time limit that cannot be kept.
     """
+    limits.checked(time_limit)
     file, _, name = spec.rpartition(":")
+    function = FileFunction(Path(file).expanduser().resolve(), name)
     if not file or not name.isidentifier():
-        raise _error("form", language, spec=spec)
-    path = Path(file).expanduser().resolve()
-    if not path.is_file():
-        raise _error("missing", language, path=file)
-    function = FileFunction(path, name)
-    problem = _import(function, time_limit)
-    if problem is None:
-        return function
-    kind, values = problem
-    if values.pop("names", None):
-        values["known"] = _ERRORS["known"].to(language).format(names=values.pop("listed"))
-    if "at" in values:
-        at = values.pop("at")
-        values["line"] = _ERRORS["line"].to(language).format(line=at) if at else ""
-    raise _error(kind, language, path=file, name=name, limit=time_limit, **{"known": "", **values})
+        problem: Text | None = filled(_ERRORS["form"], spec=spec)
+    elif not function.path.is_file():
+        problem = filled(_ERRORS["missing"], path=file)
+    else:
+        problem = _import(function, file, time_limit)
+    if problem is not None:
+        raise LoadFunctionError(problem.to(language))
+    return function
 
 
-def _import(function: FileFunction, time_limit: float) -> tuple[str, dict[str, Any]] | None:
-    nonce = secrets.token_hex(16)
-    header = {
-        "mode": "load",
-        "nonce": nonce,
-        "time_limit": time_limit,
-        "source": function.source(),
-        "specs": [],
-    }
+def _import(function: FileFunction, file: str, time_limit: float) -> Text | None:
+    """What is wrong with the function in `file`, as tried in the checking process; None if nothing is."""
+
+    def problem(name: str, **values: Any) -> Text:
+        return filled(_ERRORS[name], path=file, name=function.name, **values)
+
     try:
-        answer = ask(pack({**header, "sys_path": import_path()}), time_limit)
+        reply = ask_for("load", function.source(), time_limit)
     except WorkerError as error:
-        return "worker", {"error": error}
-    if answer.reason == "time":
-        return "time", {}
-    try:
-        reply, _ = unpack(answer.frame)
-        if reply["nonce"] != nonce:
-            return "ended", {}
-        if reply["status"] == "raised":
-            return "raised", {"error": f"{reply['type']}: {reply['text']}".rstrip(": "), "at": reply["line"]}
-        if reply["status"] == "no_function":
-            return "no_function", {
-                "names": bool(reply["known"]),
-                "listed": ", ".join(map(str, reply["known"])),
-            }
-        return None if reply["status"] == "loaded" else (str(reply["status"]), {})
-    except (WireError, KeyError, TypeError):
-        return "ended", {}
-
-
-def _error(kind: str, language: Language, **values: Any) -> LoadFunctionError:
-    return LoadFunctionError(_ERRORS.get(kind, _ERRORS["ended"]).to(language).format(**values))
+        return problem("worker", error=error)
+    if reply.reason == "time":
+        return problem("time", limit=time_limit)
+    said = reply.header or {}
+    if said.get("status") == "loaded":
+        return None
+    if said.get("status") == "raised":
+        words = f"{said.get('type')}: {said.get('text')}".rstrip(": ")
+        return problem("raised_at" if said.get("line") else "raised", error=words, line=said.get("line"))
+    if said.get("status") == "no_function":
+        names = ", ".join(map(str, said.get("known") or ()))
+        return problem("other_functions" if names else "no_function", names=names)
+    return problem("no_module" if said.get("status") == "no_module" else "ended")

@@ -8,6 +8,8 @@ import sys
 
 TIME_LIMIT = 10.0
 """Seconds for a whole check; a right loop needs well under one."""
+LONGEST_TIME_LIMIT = 3600.0
+"""Seconds that may be asked for at most; the clocks that hold a check to them count in 32 bits."""
 MEMORY_LIMIT = 2**29
 """Bytes a check may take on top of what the idle worker holds."""
 OUTPUT_LIMIT = 2**20
@@ -19,6 +21,15 @@ SHOWN_OUTPUT = 2000
 
 ENFORCED_BY_KERNEL = sys.platform.startswith("linux")
 """macOS accepts RLIMIT_AS and does not enforce it; there the worker looks at the memory itself."""
+
+
+def checked(time_limit: float) -> float:
+    """The time limit itself; ValueError when it is not positive or longer than LONGEST_TIME_LIMIT."""
+    if not 0 < time_limit <= LONGEST_TIME_LIMIT:
+        raise ValueError(
+            f"the time limit must be a positive number of seconds, {LONGEST_TIME_LIMIT:g} at most, not {time_limit!r}"
+        )
+    return time_limit
 
 
 def confine(time_limit: float) -> None:

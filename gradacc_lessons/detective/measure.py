@@ -8,8 +8,8 @@ import numpy as np
 from gradacc_lessons.detective.scenarios import EPOCHS, Scenario, gradient, problem
 from gradacc_lessons.detective.suspects import TOLERANCE, Observation
 from gradacc_lessons.detective.wire import Array
-from gradacc_lessons.detective.wording import PLACES, SENTENCES
-from gradacc_lessons.text import Language
+from gradacc_lessons.detective.wording import PLACES, joined, say
+from gradacc_lessons.text import Text
 
 PARALLEL = 1e-6
 """1 - |cosine| below this counts as the same direction: the square of a relative error of 1e-3."""
@@ -73,7 +73,7 @@ def right_gradient(scenario: Scenario, parameters: Array, update: int) -> Array 
     return result
 
 
-def differences(observations: list[Observation], language: Language) -> str:
+def differences(observations: list[Observation]) -> Text:
     """What was measured to differ, in the first situation in which something does."""
     wrong = next(o for o in observations if not o.right)
     tracer = next(
@@ -83,16 +83,16 @@ def differences(observations: list[Observation], language: Language) -> str:
     said = []
     wanted = EPOCHS * len(wrong.scenario.windows)
     if (made := sum(wrong.record["updates"])) != wanted:
-        said.append(SENTENCES["updates"].to(language).format(made=made, wanted=wanted))
+        said.append(say("updates", made=made, wanted=wanted))
     plain = wrong.scenario.optimizer == "sgd" and wrong.scenario.needs is None
-    if plain and (story := _first_difference(tracer if _tells(tracer, wrong) else wrong, language)):
+    if plain and (story := _first_difference(tracer if _tells(tracer, wrong) else wrong)):
         said.append(story)
-    return " ".join(said or [SENTENCES["parameters"].to(language)])
+    return joined(said or [say("parameters")])
 
 
-def place(observation: Observation, language: Language) -> str:
+def place(observation: Observation) -> Text:
     """Where an observation was made, in words."""
-    return PLACES[observation.scenario.name].to(language)
+    return PLACES[observation.scenario.name]
 
 
 def _tells(tracer: Observation, network: Observation) -> bool:
@@ -105,7 +105,7 @@ def _tells(tracer: Observation, network: Observation) -> bool:
     return bool(np.abs(told - seen[2]).max() <= PARALLEL * float(np.linalg.norm(seen[2])))
 
 
-def _first_difference(observation: Observation, language: Language) -> str | None:
+def _first_difference(observation: Observation) -> Text | None:
     for epoch, update, got, right in applied(observation):
         if right is None or not np.isfinite(got).all():
             return None
@@ -114,19 +114,19 @@ def _first_difference(observation: Observation, language: Language) -> str | Non
             continue
         where = {"epoch": epoch + 1, "update": update + 1}
         if not other:
-            return SENTENCES["nothing"].to(language).format(**where)
+            return say("nothing", **where)
         cosine = float(got @ right) / (length * other)
         if 1 - abs(cosine) < PARALLEL:
             name = "ratio" if cosine > 0 else "opposite"
-            return SENTENCES[name].to(language).format(ratio=other / length, **where)
+            return say(name, ratio=other / length, **where)
         if observation.scenario.kind == "tracer":
-            return _micro_batch(got, right, language, where)
-        return SENTENCES["direction"].to(language).format(cosine=cosine, **where)
+            return _micro_batch(got, right, where)
+        return say("direction", cosine=cosine, **where)
     return None
 
 
-def _micro_batch(got: Array, right: Array, language: Language, where: dict[str, int]) -> str:
+def _micro_batch(got: Array, right: Array, where: dict[str, int]) -> Text:
     index = int(np.flatnonzero(np.abs(got - right) > TOLERANCE)[0])
     name = "foreign" if right[index] == 0 else "skipped" if got[index] == 0 else "weight"
     ratio = got[index] / right[index] if right[index] else 0.0
-    return SENTENCES[name].to(language).format(micro_batch=index + 1, ratio=ratio, **where)
+    return say(name, micro_batch=index + 1, ratio=ratio, **where)

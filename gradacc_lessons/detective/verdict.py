@@ -10,8 +10,8 @@ from gradacc_lessons.detective.measure import differences, evidence, place
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import SCENARIOS, SCOPES, Scope, problem
 from gradacc_lessons.detective.suspects import INNOCENT, Observation, explain, likeliest
-from gradacc_lessons.detective.wording import SENTENCES
-from gradacc_lessons.text import Language
+from gradacc_lessons.detective.wording import joined, say
+from gradacc_lessons.text import Language, Text
 
 WHOLE_WINDOW = 0.9
 """A loop that keeps this part of a window's graphs at once has the memory of the full batch."""
@@ -23,7 +23,7 @@ def judge(observations: list[Observation], scope: Scope, language: Language) -> 
     misconduct = _misconduct(observations)
     if misconduct is not None:
         name, values = misconduct
-        return Diagnosis(Outcome.WRONG, SENTENCES[name].to(language).format(**values), (), measured, language)
+        return Diagnosis(Outcome.WRONG, say(name, **values), (), measured, language)
     held, broken = explain(observations)
     innocent = broken is None and INNOCENT in held
     sets = [] if innocent or not held else likeliest(held, lambda loop: _pushes(loop) == _pushed(observations))
@@ -32,31 +32,27 @@ def judge(observations: list[Observation], scope: Scope, language: Language) -> 
         certain -= {"zero_grad_before_step"}
     found = _in_order(certain | _memory(observations, certain))
     if innocent and not found:
-        message = " ".join(SENTENCES[name].to(language) for name in ("correct", f"correct_{scope}"))
+        message = joined((say("correct"), say(f"correct_{scope}")))
         return Diagnosis(Outcome.CORRECT, message, (), measured, language)
-    message = _message(found, observations, None if innocent else broken, len(sets) > 1, language)
+    message = _message(found, observations, None if innocent else broken, sets)
     return Diagnosis(Outcome.WRONG, message, found, measured, language)
 
 
 def _message(
-    found: tuple[str, ...],
-    observations: list[Observation],
-    broken: Observation | None,
-    ambiguous: bool,
-    language: Language,
-) -> str:
-    lines = [f"{FAULTS[name].title.to(language)}. {FAULTS[name].message.to(language)}" for name in found]
-    if len(lines) > 1:
-        lines[1:] = [SENTENCES["also"].to(language) + line for line in lines[1:]]
-    if broken is not None and found:
-        lines.append(SENTENCES["more"].to(language).format(where=place(broken, language)))
-    elif not found:
+    found: tuple[str, ...], observations: list[Observation], broken: Observation | None, sets: list[frozenset[str]]
+) -> Text:
+    """One line for each mistake that was found, and one for what could not be named."""
+    lines = [say("fault", title=FAULTS[name].title, message=FAULTS[name].message) for name in found]
+    lines[1:] = [say("also" if number == 1 else "another", line=line) for number, line in enumerate(lines[1:], 1)]
+    if not found:
         first = next(o for o in observations if not o.right)
-        opening = SENTENCES["unknown"].to(language).format(where=place(first, language))
-        lines.append(f"{opening} {differences(observations, language)}")
-    elif ambiguous:
-        lines.append(SENTENCES["ambiguous"].to(language))
-    return "\n".join(lines)
+        opening = say("several" if len(sets) > 1 else "unknown", where=place(first))
+        lines.append(joined((opening, differences(observations))))
+    if broken is not None and any(sets):
+        lines.append(say("more", where=place(broken)))
+    elif found and len(sets) > 1:
+        lines.append(say("ambiguous"))
+    return joined(lines, between="\n")
 
 
 def _misconduct(observations: list[Observation]) -> tuple[str, dict[str, Any]] | None:

@@ -1,6 +1,31 @@
 """The sentences of a diagnosis that do not belong to a fault of the catalogue."""
 
-from gradacc_lessons.text import Text
+from collections.abc import Iterable
+from typing import Any
+
+from gradacc_lessons.text import Language, Text
+
+
+def say(name: str, **values: Any) -> Text:
+    """The sentence `name` with its values filled in; values that are Texts, in each language."""
+    return filled(SENTENCES[name], **values)
+
+
+def filled(text: Text, **values: Any) -> Text:
+    """`text` with its values filled in; values that are Texts, in each language."""
+
+    def spoken(language: Language) -> str:
+        words = {key: value.to(language) if isinstance(value, Text) else value for key, value in values.items()}
+        return text.to(language).format(**words)
+
+    return Text(en=spoken("en"), nl=spoken("nl"))
+
+
+def joined(parts: Iterable[Text], between: str = " ") -> Text:
+    """The parts one after the other, in each language."""
+    parts = list(parts)
+    return Text(en=between.join(part.en for part in parts), nl=between.join(part.nl for part in parts))
+
 
 SENTENCES: dict[str, Text] = {
     "correct": Text(
@@ -52,6 +77,10 @@ SENTENCES: dict[str, Text] = {
     "not_received": Text(
         "The function could not be set up in the process that checks it: {error}.",
         "De functie kon niet worden klaargezet in het proces dat hem controleert: {error}.",
+    ),
+    "not_in_file": Text(
+        "{file} does not hold this function. Has the file changed since the function was found?",
+        "Deze functie staat niet in {file}. Is het bestand veranderd sinds de functie is gevonden?",
     ),
     "raised": Text("The loop stops with {error}{place}.", "De lus stopt met {error}{place}."),
     "misuse": Text(
@@ -136,7 +165,9 @@ SENTENCES: dict[str, Text] = {
         "The loop changes the list of micro-batches it is given, so the next epoch gets another list.",
         "De lus verandert de lijst met micro-batches die hij krijgt, dus de volgende epoch krijgt een andere lijst.",
     ),
-    "also": Text("There is a second mistake: ", "Er is nog een fout: "),
+    "fault": Text("{title}. {message}", "{title}. {message}"),
+    "also": Text("There is a second mistake: {line}", "Er is een tweede fout: {line}"),
+    "another": Text("There is another mistake: {line}", "Er is nog een fout: {line}"),
     "ambiguous": Text(
         "There is more that is wrong, and it can only be told apart once this is repaired.",
         "Er is nog meer mis, en dat is pas te onderscheiden als dit is hersteld.",
@@ -148,6 +179,10 @@ SENTENCES: dict[str, Text] = {
     "unknown": Text(
         "The loop is wrong in a way that the catalogue does not know. Measured in {where}:",
         "De lus is fout op een manier die de catalogus niet kent. Gemeten in {where}:",
+    ),
+    "several": Text(
+        "The loop is wrong, and several mistakes of the catalogue explain that equally well. Measured in {where}:",
+        "De lus is fout, en meerdere fouten uit de catalogus verklaren dat even goed. Gemeten in {where}:",
     ),
     "updates": Text(
         "it makes {made} updates in two epochs where {wanted} belong.",

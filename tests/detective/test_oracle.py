@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradacc_lessons.detective.diagnose import request_frame
+from gradacc_lessons.detective.exchange import described
 from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.rig import Bench
@@ -22,7 +22,7 @@ from gradacc_lessons.detective.scenarios import (
     scenarios,
 )
 from gradacc_lessons.detective.suspects import CHANGES, INNOCENT, Suspicion, close
-from gradacc_lessons.detective.wire import unpack
+from gradacc_lessons.detective.wire import pack, unpack
 
 MEMORY_ONLY = {"sum_then_backward", "window_in_one_batch"}
 DIVIDES_BY_N = {"step_before_backward", "window_off_by_one", "tail_leaks", "tail_underscaled"}
@@ -31,7 +31,8 @@ DIVIDES_BY_N = {"step_before_backward", "window_off_by_one", "tail_leaks", "tail
 
 def bench(scenario: Scenario) -> Bench:
     """What the child process builds, from the frame that it is sent."""
-    header, arrays = unpack(request_frame("diagnose", {}, "", 1.0, [scenario]))
+    specs, arrays = described([scenario])
+    header, arrays = unpack(pack({"specs": specs}, arrays))
     (spec,) = header["specs"]
     length = range(spec["micro_batches"])
     return Bench(

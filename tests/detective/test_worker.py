@@ -14,9 +14,8 @@ from detective.correct_loops import slices
 
 from gradacc_lessons.detective import client, limits
 from gradacc_lessons.detective.client import WORKER
-from gradacc_lessons.detective.diagnose import Outcome, diagnose, request_frame
+from gradacc_lessons.detective.diagnose import Outcome, diagnose
 from gradacc_lessons.detective.faults import fault_loop
-from gradacc_lessons.detective.scenarios import included
 from gradacc_lessons.detective.sending import portable
 from gradacc_lessons.detective.wire import WireError, pack, unpack
 
@@ -47,7 +46,7 @@ def alive(pid: int) -> bool:
 
 
 def children(pid: str) -> list[int]:
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", pid], capture_output=True, text=True, check=True)
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", pid], capture_output=True, text=True, check=False)
     return [int(child) for child in listed.stdout.split()]
 
 
@@ -129,6 +128,25 @@ def test_the_learners_process_is_never_touched():
     assert "GRADACC_TEST" not in os.environ
 
 
+@linux
+def test_warming_up_never_waits_for_a_check():
+    """A quiz warms up while another cell's loop is being checked, in the thread that draws its widgets."""
+    found = {}
+    assert diagnose(slices, "windows").correct
+    before = WORKER.pid
+    check = threading.Thread(target=lambda: found.update(hang=diagnose(wrong_loops.sleeps, time_limit=10.0)))
+    check.start()
+    while not children(str(before)):
+        time.sleep(0.02)
+    client.warm_up()
+    assert check.is_alive() and not found
+    assert WORKER.pid == before
+    (child,) = children(str(before))
+    os.kill(child, signal.SIGKILL)
+    check.join(60)
+    assert found["hang"].outcome is Outcome.CRASHED
+
+
 def test_a_worker_that_dies_between_two_questions_is_replaced():
     assert diagnose(slices, "windows").correct
     before = WORKER.pid
@@ -203,6 +221,29 @@ def test_after_an_interrupt_it_answers_again_and_a_killed_parent_leaves_nothing(
     assert gone(int(second)) and gone(check)
 
 
+LEAVES = """
+    import os, threading, time
+    from gradacc_lessons.detective.diagnose import diagnose
+
+    def sleeps(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+        import time
+        time.sleep(1000)
+
+    threading.Thread(target=diagnose, args=(sleeps,), kwargs={"time_limit": 500}, daemon=True).start()
+    while WORKER.pid is None or not os.popen(f"ps -o pid= --ppid {WORKER.pid}").read().strip():
+        time.sleep(0.05)
+    print(WORKER.pid, flush=True)
+"""
+
+
+@linux
+def test_a_program_that_ends_does_not_wait_for_a_check_in_another_thread():
+    parent = _parent(LEAVES)
+    worker = int(parent.stdout.readline())
+    assert parent.wait(60) == 0
+    assert gone(worker)
+
+
 KERNEL = """
 from gradacc_lessons import diagnose
 from gradacc_lessons.detective.client import WORKER
@@ -248,10 +289,9 @@ def test_a_plain_function_returns_its_values():
     def function(x):
         return [x, torch.tensor(x + 1.0), "text", True, None][int(x)]
 
-    header = {"mode": "values", "nonce": "n", "time_limit": 10.0, "source": portable(function)}
-    request = pack({**header, "calls": [[0], [1], [2], [3], [4]], "sys_path": client.import_path()})
-    reply, _ = unpack(client.ask(request, 10.0).frame)
-    assert reply == {"nonce": "n", "status": "returned", "values": [0, 2.0, None, True, None]}
+    reply = client.ask_for("values", portable(function), calls=[[0], [1], [2], [3], [4]])
+    assert reply.header["status"] == "returned"
+    assert reply.header["values"] == [0, 2.0, None, None, None]
 
 
 def test_without_fork_diagnose_gives_the_same(monkeypatch):
@@ -261,8 +301,8 @@ def test_without_fork_diagnose_gives_the_same(monkeypatch):
 
 def test_without_fork_a_hang_is_ended(monkeypatch):
     monkeypatch.setattr(client, "START_SECONDS", 4.0)  # a second of it on top of the limit
-    request = request_frame("diagnose", portable(wrong_loops.sleeps), "a nonce", 1.0, included("windows"))
-    assert client.ask_once(request, 1.0).reason == "time"
+    monkeypatch.delattr(os, "fork")
+    assert diagnose(wrong_loops.sleeps, time_limit=1.0).outcome is Outcome.TIMED_OUT
 
 
 def test_memory_is_watched_where_the_kernel_does_not_enforce_it():
@@ -278,7 +318,7 @@ def test_an_answer_of_another_check_is_not_taken(monkeypatch):
         header, arrays = unpack(request)
         return real(pack({**header, "nonce": "other"}, arrays), time_limit)
 
-    monkeypatch.setattr("gradacc_lessons.detective.diagnose.ask", swapped)
+    monkeypatch.setattr(client, "ask", swapped)
     found = diagnose(slices, "windows")
     assert found.outcome is Outcome.CRASHED
     assert "no readable answer" in found.message
@@ -286,7 +326,7 @@ def test_an_answer_of_another_check_is_not_taken(monkeypatch):
 
 @pytest.mark.parametrize("frame", [b"", b"x" * 100, b"\0" * 7 + b"\x02{}", b"\xff" * 8])
 def test_a_broken_worker_is_told(monkeypatch, frame):
-    monkeypatch.setattr("gradacc_lessons.detective.diagnose.ask", lambda request, limit: client.Answer(frame))
+    monkeypatch.setattr(client, "ask", lambda request, limit: client.Answer(frame))
     assert diagnose(slices, "windows").outcome is Outcome.CRASHED
     with pytest.raises(WireError):
         unpack(frame)
