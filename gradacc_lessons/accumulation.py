@@ -36,13 +36,25 @@ def accumulate(
 
 
 def windows(micro_batches: Iterable[Item], accumulation_steps: int) -> Iterator[list[Item]]:
-    """Cut a stream into lists of `accumulation_steps` micro-batches; the last list may be shorter."""
+    """Cut a stream into lists of `accumulation_steps` micro-batches; the last list may be shorter.
+
+    ValueError unless `accumulation_steps` is at least 1.
+    """
+    if accumulation_steps < 1:
+        raise ValueError(f"a window needs at least 1 micro-batch, not {accumulation_steps}")
     stream = iter(micro_batches)
     while window := list(islice(stream, accumulation_steps)):
         yield window
 
 
 def split(batch: Batch, micro_batch_size: int) -> list[Batch]:
-    """Cut a batch along dimension 0 into micro-batches of `micro_batch_size`; the last may be smaller."""
+    """Cut a batch along dimension 0 into micro-batches of `micro_batch_size`; the last may be smaller.
+
+    ValueError unless `micro_batch_size` is at least 1 and all tensors have the same number of examples.
+    """
+    if micro_batch_size < 1:
+        raise ValueError(f"a micro-batch needs at least 1 example, not {micro_batch_size}")
+    if len(sizes := {len(tensor) for tensor in batch}) > 1:
+        raise ValueError(f"the tensors of a batch must have as many examples as one another, not {sorted(sizes)}")
     pieces = [tensor.split(micro_batch_size) for tensor in batch]
     return list(zip(*pieces, strict=True))

@@ -44,8 +44,8 @@ class Recipe:
         _finite("the learning rate", self.learning_rate, at_least=0.0)
         _finite("weight decay", self.weight_decay, at_least=0.0)
         _finite("eps", self.eps, at_least=0.0)
-        if self.max_norm is not None and not self.max_norm > 0:
-            raise ValueError(f"the clipping norm must be above 0, or None for no clipping; it is {self.max_norm}")
+        if self.max_norm is not None and not (_is_number(self.max_norm) and self.max_norm > 0):
+            raise ValueError(f"the clipping norm must be a number above 0, or None for none; it is {self.max_norm!r}")
 
     @property
     def effective_batch_size(self) -> int:
@@ -66,7 +66,7 @@ class Recipe:
         return {"mean": n, "none": 1, "twice": n * n, "running": position + 1}[self.loss_scaling]
 
     def check_fits(self, examples: int) -> None:
-        """ValueError, in one sentence, if one window needs more than `examples` examples."""
+        """ValueError, in one sentence, if a micro-batch or a window needs more than `examples` examples."""
         if self.micro_batch_size > examples:
             raise ValueError(
                 f"a micro-batch of {self.micro_batch_size:,} is larger than the data, which has {examples:,} examples"
@@ -88,6 +88,10 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{what} must be one of {', '.join(allowed)}; it is {value!r}")
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _finite(what: str, value: float, *, at_least: float) -> None:
-    if not (math.isfinite(value) and value >= at_least):
+    if not (_is_number(value) and value >= at_least):
         raise ValueError(f"{what} must be a finite number of at least {at_least:g}; it is {value!r}")

@@ -117,6 +117,16 @@ def test_windows_keep_order_and_lose_nothing(items: list[int], n: int) -> None:
     assert all(1 <= len(window) <= n for window in cut)
 
 
+@pytest.mark.parametrize("n", [0, -2])
+def test_impossible_cuts_are_refused_in_a_sentence(n: int) -> None:
+    with pytest.raises(ValueError, match="a window needs at least 1 micro-batch"):
+        list(windows([1, 2], n))
+    with pytest.raises(ValueError, match="a micro-batch needs at least 1 example"):
+        split((torch.ones(3),), n)
+    with pytest.raises(ValueError, match=r"as many examples as one another, not \[2, 3\]"):
+        split((torch.ones(3), torch.ones(2)), 1)
+
+
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_split_keeps_every_example_with_its_label(examples: int, size: int) -> None:
     batch = (torch.arange(examples).unsqueeze(1), torch.arange(examples))

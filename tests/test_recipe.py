@@ -33,8 +33,12 @@ def test_updates_per_epoch_is_what_counting_gives(examples: int, b: int, n: int)
         ({"learning_rate": float("nan")}, "learning rate must be a finite number"),
         ({"learning_rate": -0.1}, "at least 0"),
         ({"weight_decay": float("inf")}, "weight decay must be a finite number"),
-        ({"max_norm": 0.0}, "clipping norm must be above 0"),
-        ({"max_norm": float("nan")}, "clipping norm must be above 0"),
+        ({"max_norm": 0.0}, "clipping norm must be a number above 0"),
+        ({"max_norm": float("nan")}, "clipping norm must be a number above 0"),
+        ({"max_norm": float("inf")}, "clipping norm must be a number above 0"),
+        ({"max_norm": "a"}, "it is 'a'"),
+        ({"learning_rate": "x"}, "learning rate must be a finite number of at least 0; it is 'x'"),
+        ({"weight_decay": None}, "weight decay must be a finite number"),
     ],
 )
 def test_an_impossible_recipe_is_refused_in_a_sentence(wrong: dict[str, Any], words: str) -> None:

@@ -88,7 +88,7 @@ class GradientFigure(LiveFigure):
         last = data.iloc[-1]
         self._dots.set_data(last["full"], last["so_far"])
         guess = last["predicted_ratio"]
-        known = guess is not None and guess == guess
+        known = bool(pd.notna(guess))
         self._guess.set_data([-1.15, 1.15] if known else [], [-1.15 * guess, 1.15 * guess] if known else [])
         self._guess_label.set_text(f"dashed: your prediction, {guess:g}" if known else "")
         height = data["relative_difference"].clip(lower=SMALLEST_DRAWN)

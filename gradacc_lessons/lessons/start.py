@@ -13,7 +13,7 @@ from gradacc_lessons.lessons.training import make_optimizer, training_windows
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
-from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run
+from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run, counted
 from gradacc_lessons.ui.palette import BLACK, BLUE, GREEN, GUESS
 
 LEARNING_RATE = 0.01
@@ -111,7 +111,7 @@ class EpochFigure(LiveFigure):
         """Room for all windows of the run, and for the learner's guess unless it is far out."""
         blocks, loss = self._axes
         guess, windows, top = last["predicted_updates"], last["of_updates"], HEADROOM * last["accumulation_steps"]
-        known = guess is not None and guess == guess
+        known = bool(pd.notna(guess))
         inside = known and guess <= last["of"]
         right = 1.02 * max(windows, guess if inside else 0) + 0.6
         for ax in (blocks, loss):
@@ -141,20 +141,15 @@ def _sentence(data: pd.DataFrame) -> str:
     so_far = "" if done == last["of"] else f" of {last['of']:,}"
     every = "each micro-batch" if n == 1 else f"every {n} micro-batches"
     sentence = (
-        f"{_counted(done, 'micro-batch')}{so_far}, each with one forward and one backward, made "
-        f"{_counted(last['update'], 'update')}: one after {every} of {_counted(last['micro_batch_size'], 'digit')}."
+        f"{counted(done, 'micro-batch')}{so_far}, each with one forward and one backward, made "
+        f"{counted(last['update'], 'update')}: one after {every} of {counted(last['micro_batch_size'], 'digit')}."
     )
     if so_far:
         return sentence
     if last["position"] < n:
-        sentence += f" The last window is short, {_counted(last['position'], 'micro-batch')}, and makes an update too."
+        sentence += f" The last window is short, {counted(last['position'], 'micro-batch')}, and makes an update too."
     halves = data.groupby(data["examples"] > data["examples"].iloc[-1] / 2)["loss"].mean()
     return f"{sentence} Mean training loss: {halves[False]:.2f} in the first half, {halves[True]:.2f} in the second."
-
-
-def _counted(number: int, unit: str) -> str:
-    plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
-    return f"{number:,} {unit if number == 1 else plural}"
 
 
 def explore_epoch(prediction: Callable[[], float | None] = lambda: None) -> Explorer:
@@ -178,7 +173,7 @@ def explore_epoch(prediction: Callable[[], float | None] = lambda: None) -> Expl
 def epoch_table(data: pd.DataFrame) -> pd.DataFrame:
     """What was counted."""
     last = _last(data)
-    counted = {
+    found = {
         "b": last["micro_batch_size"],
         "N": last["accumulation_steps"],
         "digits seen": last["examples"],
@@ -186,4 +181,4 @@ def epoch_table(data: pd.DataFrame) -> pd.DataFrame:
         "updates": last["update"],
         "micro-batches in the last window": last["position"],
     }
-    return pd.DataFrame([counted])
+    return pd.DataFrame([found])

@@ -12,7 +12,7 @@ from gradacc_lessons.device import seeded
 from gradacc_lessons.tasks.task import Task
 
 DigitsModel = Literal["mlp", "cnn"]
-TRAIN_EXAMPLES = 1536  # 48 x 32: powers of two divide it, so that a short window is there on purpose
+TRAIN_EXAMPLES = 1536  # 3 x 512: every power of two up to 512 divides it
 SHUFFLE_SEED = 0  # the file is ordered by writer; the split must not be
 
 
@@ -26,8 +26,8 @@ def digits(
     """
     if model not in get_args(DigitsModel):
         raise ValueError(f"the digits model must be one of {', '.join(get_args(DigitsModel))}; it is {model!r}")
-    images, labels = (tensor.to(device) for tensor in _images_and_labels())
-    images = images.to(dtype)
+    images, labels = _images_and_labels()
+    images, labels = images.to(dtype).to(device), labels.to(device)  # in this order: Apple's MPS has no float64
 
     def new_model(seed: int) -> nn.Module:
         with seeded(seed):

@@ -1,9 +1,20 @@
 """What explorers share: the live figure, the controls, the static twin and progress."""
 
 from gradacc_lessons.ui.controls import Choice, NumberSlider
-from gradacc_lessons.ui.explorer import Explorer, Run
+from gradacc_lessons.ui.explorer import Explorer, Run, counted
 from gradacc_lessons.ui.figure import LiveFigure, step_up
 from gradacc_lessons.ui.progress import progress
 from gradacc_lessons.ui.static import StaticTwin, Table
 
-__all__ = ["Choice", "Explorer", "LiveFigure", "NumberSlider", "Run", "StaticTwin", "Table", "progress", "step_up"]
+__all__ = [
+    "Choice",
+    "Explorer",
+    "LiveFigure",
+    "NumberSlider",
+    "Run",
+    "StaticTwin",
+    "Table",
+    "counted",
+    "progress",
+    "step_up",
+]

@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 import pandas as pd
 
+from gradacc_lessons.device import keep_threads, one_thread
 from gradacc_lessons.ui.controls import Control
 from gradacc_lessons.ui.figure import LiveFigure
 from gradacc_lessons.ui.progress import wait_with_progress
@@ -170,11 +171,11 @@ class Explorer:
             self._post(run)
 
     def _guarded(self, act: Callable[[], None]) -> None:
-        """Errors in callbacks vanish in Jupyter: show them here, and keep them for `wait`."""
+        """Errors in callbacks vanish in Jupyter: show them here."""
         try:
             act()
         except Exception as error:
-            self._fail(error)
+            self._say(f"This control met an error. {type(error).__name__}: {error}")
             raise
 
     def _control(self, name: str) -> Control:
@@ -189,6 +190,7 @@ class Explorer:
         with self._lock:
             self._error = error
             self._say(f"This run ended with an error. {type(error).__name__}: {error}")
+            self._announce("Stopped by an error.")
 
     # The mailbox and its one worker
 
@@ -201,22 +203,26 @@ class Explorer:
         self._idle.clear()
         if not self._working:
             self._working = True
+            keep_threads()
             Thread(target=self._work, daemon=True, name="explorer").start()
 
     def _work(self) -> None:
-        _compute_on_one_thread()
-        while True:
-            with self._lock:
-                run, self._wanted = self._wanted, None
-                if run is None:
-                    self._working = False
-                    self._idle.set()
-                    return
+        with one_thread():
+            while (run := self._next_run()) is not None:
+                try:
+                    self._consume(run)
+                except BaseException as error:  # also SystemExit: whoever waits must hear of it
+                    self._fail(error)
+
+    def _next_run(self) -> Run | None:
+        with self._lock:
+            run, self._wanted = self._wanted, None
+            if run is None:
+                self._working = False
+                self._idle.set()
+            else:
                 self._rows = []
-            try:
-                self._consume(run)
-            except Exception as error:
-                self._fail(error)
+            return run
 
     def _consume(self, run: Run) -> None:
         began, next_picture, shown = time.monotonic(), 0.0, 0
@@ -237,7 +243,7 @@ class Explorer:
         if shown < len(self._rows):
             self._paint(run)
         seconds = time.monotonic() - began
-        done = f"{_counted(len(self._rows), run.unit)} in {seconds:.1f} s."
+        done = f"{counted(len(self._rows), run.unit)} in {seconds:.1f} s."
         self._announce(f"Done: {done}" if self._complete else f"Stopped after {done}")
 
     def _paint(self, run: Run) -> None:
@@ -257,16 +263,7 @@ class Explorer:
         return f"{len(self._rows)} of {self._bar.max}"
 
 
-def _compute_on_one_thread() -> None:
-    """For this worker: the lessons' models are so small that a second thread waits longer than it computes.
-
-    On two busy cores, two threads made the first point of a training run four to eight times as late.
-    """
-    import torch
-
-    torch.set_num_threads(1)  # torch keeps this number per thread; the main thread's stays as it is
-
-
-def _counted(number: int, unit: str) -> str:
+def counted(number: int, unit: str) -> str:
+    """The number with its unit, in the singular or the plural: 1 update, 1,024 micro-batches."""
     plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
     return f"{number:,} {unit if number == 1 else plural}"

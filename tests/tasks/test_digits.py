@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.tasks import digits
 
@@ -33,6 +34,27 @@ def test_the_same_seed_gives_the_same_model() -> None:
     first, again, other = (next(task.build_model(seed).parameters()) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+class MetaTypes(TorchDispatchMode):
+    """The dtypes of all tensors that reach the meta device, which stands here for a device without float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[torch.dtype] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.device.type == "meta":
+            self.seen.add(result.dtype)
+        return result
+
+
+def test_images_are_cast_before_they_reach_a_device_that_may_have_no_float64() -> None:
+    with MetaTypes() as meta:
+        digits("mlp", device="meta").build_model()
+    assert torch.float32 in meta.seen
+    assert torch.float64 not in meta.seen
 
 
 def test_an_unknown_model_is_named() -> None:

@@ -227,27 +227,67 @@ def test_wait_says_how_long_it_waited() -> None:
     explorer.wait(PATIENCE)
 
 
+def _let_workers_end() -> None:
+    deadline = time.monotonic() + PATIENCE
+    while any(thread.name == "explorer" for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def test_no_thread_is_left_when_nothing_runs() -> None:
     explorer = build(Experiment())
     explorer.start()
     explorer.wait(PATIENCE)
-    deadline = time.monotonic() + PATIENCE
-    while any(thread.name == "explorer" for thread in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    _let_workers_end()
     assert not any(thread.name == "explorer" for thread in threading.enumerate())
 
 
-def test_the_worker_computes_on_one_thread_and_leaves_the_main_thread_alone() -> None:
-    before = torch.get_num_threads()
+def test_workers_compute_on_one_thread_and_leave_every_other_thread_its_number() -> None:
+    usual = torch.get_num_threads()
     seen: list[int] = []
 
     def rows() -> Iterator[dict[str, Any]]:
         seen.append(torch.get_num_threads())
+        time.sleep(0.05)
         yield {"number": 0, "value": 1}
 
+    explorers = [build(Experiment()) for _ in range(3)]
+    for explorer in explorers:
+        explorer._plan = lambda **values: Run(rows, 1)
+        explorer.start()
+    for explorer in explorers:
+        explorer.wait(PATIENCE)
+    _let_workers_end()
+    later: list[int] = []
+    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert seen == [1, 1, 1]
+    assert later == [torch.get_num_threads()] == [usual]
+
+
+def test_an_exit_inside_the_experiment_is_heard_by_whoever_waits() -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        yield {"number": 0, "value": 1}
+        raise SystemExit(3)
+
     explorer = build(Experiment())
-    explorer._plan = lambda **values: Run(rows, 1)
+    explorer._plan = lambda **values: Run(rows, 2)
+    explorer.start()
+    with pytest.raises(SystemExit):
+        explorer.wait(PATIENCE)
+    assert "Stopped by an error." in explorer._state.value
+    explorer._plan = lambda **values: Run(lambda: Experiment().rows(2, 5), 5)
     explorer.start()
     explorer.wait(PATIENCE)
-    assert seen == [1]
-    assert torch.get_num_threads() == before
+    assert len(explorer.data) == 5
+
+
+def test_an_error_in_a_callback_does_not_spoil_the_run_that_is_fine() -> None:
+    explorer = build(Experiment())
+    explorer.start()
+    explorer.wait(PATIENCE)
+    explorer._plan = lambda **values: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        slider(explorer).value = 5
+    explorer.wait(PATIENCE)
+    assert len(explorer.data) == 5
