@@ -140,10 +140,8 @@ def _plain(value: float) -> str:
 
 
 def _times(factor: float) -> str:
-    """A ratio as the power of ten that it exceeds: the digits behind depend on the machine."""
-    return (
-        "" if factor < 2 else f"more than {10 ** int(math.log10(factor)):,} times" if factor >= 10 else "2 to 10 times"
-    )
+    """A ratio as a bound that it exceeds with room to spare: its digits depend on the machine."""
+    return next((f"more than {bound:,} times" for bound in (1000, 100, 10) if factor > bound), "")
 
 
 class LockstepFigure(LiveFigure):

@@ -18,7 +18,7 @@ UPDATES = 100
 LEARNING_RATE = 0.3
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
-BOUNDS = ("1e-12", "1e-9", "1e-6", "0.001", "0.1")
+BOUNDS = ("1e-12", "1e-9", "1e-5", "0.001", "0.1")
 """Relative differences are told as the first of these that they stay below."""
 STYLES = ((BLUE, "-", 4.0), (ORANGE, "--", 1.8), (GREEN, ":", 1.8))
 """Colour, line and width of the first, second and third curve: the first is wide, so that others show on it."""
