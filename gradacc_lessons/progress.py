@@ -8,53 +8,24 @@ import json
 import os
 import secrets
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
+from gradacc_lessons.progress_records import Answer as Answer
+from gradacc_lessons.progress_records import Prediction as Prediction
+from gradacc_lessons.progress_records import Take as Take
+from gradacc_lessons.progress_records import best_answers, best_take, take_from
+from gradacc_lessons.progress_records import passes as passes
 from gradacc_lessons.progress_store import Store
 from gradacc_lessons.progress_store import shown as shown
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
-PASS_MARK = 0.8
-"""The share of a lesson's points that passes it."""
 FILE_NAME = "progress.sqlite"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer as it was given."""
-
-    question: str
-    """Id of the question."""
-    take: int
-    """In which take of the lesson's quiz, from 1."""
-    first: bool
-    """Whether it was the first answer to the question in that take."""
-    counts: bool
-    """Whether it goes towards the result."""
-    value: Any
-    """The answer: what JSON can hold."""
-    fraction: float
-    """Share of the question's points that it is worth."""
-    points: float
-    """The question's points."""
-    at: str
-    """When: ISO 8601, UTC."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What was predicted before a run, and what the run measured if it has been run."""
-
-    value: Any
-    """A number or an option's id."""
-    measured: Any = None
-    """The same, from the run; None before it."""
-    fraction: float | None = None
-    """1.0 if the prediction was right, 0.0 if not; None before the run."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +92,24 @@ class Progress:
         )
         return int(row[0] or 0)
 
-    def begin_take(self, lesson: str, take: int, points: float, questions: int) -> None:
-        """Begin a take of a quiz with so many points and questions; beginning it twice changes nothing."""
-        row = (lesson, take, points, questions, _now())
-        self._store.write(lambda db: db.execute("INSERT OR IGNORE INTO takes VALUES (?, ?, ?, ?, ?)", row))
+    def begin_take(self, lesson: str, take: int, asked: Mapping[str, float]) -> None:
+        """Begin a take of a quiz that asks these questions for these points; beginning it twice changes nothing."""
+        points, questions, kept, at = sum(asked.values()), len(asked), json.dumps(dict(asked)), _now()
+
+        def begin(db: sqlite3.Connection) -> None:
+            insert = (
+                "INSERT OR IGNORE INTO takes (lesson, take, points, questions, at, asked) VALUES (?, ?, ?, ?, ?, ?)"
+            )
+            db.execute(insert, (lesson, take, points, questions, at, kept))
+            # A take that an older version began kept only the sums: the same sums are the same quiz.
+            fill = "UPDATE takes SET asked = ? WHERE lesson = ? AND take = ? AND points = ? AND questions = ?"
+            db.execute(f"{fill} AND asked IS NULL", (kept, lesson, take, points, questions))
+
+        self._store.write(begin)
+
+    def takes(self, lesson: str) -> list[Take]:
+        """Every take of the lesson's quiz that was begun, in order, with what it has earned."""
+        return self._store.read(lambda db: _takes(db, lesson))
 
     def add_answer(
         self, lesson: str, question: str, take: int, value: Any, fraction: float, points: float, *, retry: bool = False
@@ -147,12 +132,7 @@ class Progress:
 
     def answers(self, lesson: str) -> list[Answer]:
         """Every answer to the lesson's questions, oldest first."""
-        query = (
-            "SELECT question, take, first, counts, value, fraction, points, at FROM answers"
-            " WHERE lesson = ? ORDER BY id"
-        )
-        rows = self._store.read(lambda db: db.execute(query, (lesson,)).fetchall())
-        return [Answer(q, t, bool(f), bool(c), json.loads(v), s, p, at) for q, t, f, c, v, s, p, at in rows]
+        return self._store.read(lambda db: _answers(db, lesson))
 
     def add_prediction(self, lesson: str, question: str, prediction: Prediction) -> None:
         """Keep a prediction or, when it holds what was measured, its outcome."""
@@ -220,25 +200,39 @@ def _row(row: LessonResult) -> Text:
     )
 
 
+def _takes(db: sqlite3.Connection, lesson: str) -> list[Take]:
+    answers = _answers(db, lesson)
+    rows = db.execute("SELECT take, points, questions, at, asked FROM takes WHERE lesson = ? ORDER BY take", (lesson,))
+    return [
+        take_from(take, json.loads(asked) if asked else _asked_once(take, points, questions, answers), answers, began)
+        for take, points, questions, began, asked in rows
+    ]
+
+
+def _asked_once(take: int, points: float, questions: int, answers: list[Answer]) -> dict[str, float]:
+    """What a take asked that an older version began: of questions without an answer only the sum is known."""
+    asked = {question: answer.points for question, answer in best_answers(answers, take).items()}
+    unknown = max(questions - len(asked), 0)
+    rest = points - sum(asked.values())
+    return asked | {f"unknown {k}": rest / unknown for k in range(unknown)}
+
+
+def _answers(db: sqlite3.Connection, lesson: str) -> list[Answer]:
+    query = (
+        "SELECT question, take, first, counts, value, fraction, points, at FROM answers WHERE lesson = ? ORDER BY id"
+    )
+    rows = db.execute(query, (lesson,))
+    return [Answer(q, t, bool(f), bool(c), json.loads(v), s, p, at) for q, t, f, c, v, s, p, at in rows]
+
+
 def _results(db: sqlite3.Connection) -> list[LessonResult]:
-    query = """
-        WITH counted AS (  -- of a question's answers that count (code may be tried again), the best
-            SELECT lesson, take, question, MAX(fraction) * MAX(points) AS points, MAX(at) AS at
-            FROM answers WHERE counts GROUP BY lesson, take, question)
-        SELECT takes.lesson, takes.questions, COUNT(question), COALESCE(SUM(counted.points), 0) / takes.points,
-            COALESCE(MAX(counted.at), takes.at)
-        FROM takes LEFT JOIN counted USING (lesson, take) GROUP BY takes.lesson, takes.take
-        ORDER BY takes.lesson, takes.take"""
-    takes: dict[str, list[Any]] = {}
-    for row in db.execute(query):
-        takes.setdefault(row[0], []).append(row)
-    results = []
-    for lesson, rows in takes.items():
-        _, questions, answered, share, _ = max(rows, key=lambda row: row[3])
-        last = max(row[4] for row in rows)[:10]
-        passed = share >= PASS_MARK - 1e-9  # points are sums of floats
-        results.append(LessonResult(lesson, len(rows), answered, questions, share, passed, last))
-    return results
+    lessons = [row[0] for row in db.execute("SELECT DISTINCT lesson FROM takes ORDER BY lesson")]
+    return [_result(lesson, _takes(db, lesson)) for lesson in lessons]
+
+
+def _result(lesson: str, takes: list[Take]) -> LessonResult:
+    best, last = best_take(takes), max(take.at for take in takes)[:10]
+    return LessonResult(lesson, len(takes), len(best.best), len(best.asked), best.share, passes(best.share), last)
 
 
 def _now() -> str:

@@ -35,6 +35,9 @@ VERSIONS = (
     CREATE TABLE predictions (id INTEGER PRIMARY KEY, lesson TEXT NOT NULL, question TEXT NOT NULL,
         value TEXT NOT NULL, measured TEXT, fraction REAL, at TEXT NOT NULL);
     """,
+    """
+    ALTER TABLE takes ADD COLUMN asked TEXT;
+    """,
 )
 """The file's versions, each a step from the one before; `user_version` in the file says how many it has taken."""
 

@@ -80,6 +80,8 @@ def _problems(bank: Bank) -> Found:
     for name in bank.objectives:
         if name not in asked:
             yield ("objectives", name), "no question asks for this aim"
+    if not bank.counted:
+        yield ("questions",), "each is a prediction, so nothing counts and nobody can pass: add one of another kind"
     headings = notebook_headings(bank.lesson)
     for index, question in enumerate(bank.questions):
         at: Path_ = ("questions", index)

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-from gradacc_lessons.progress import PASS_MARK
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.grade import Grade, fill
+from gradacc_lessons.quiz.sentences import joined
 from gradacc_lessons.text import Language, Text
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -83,8 +83,11 @@ class Result(Note):
     """Headings of the notebook where this take lost points, or that it has not answered yet."""
 
 
-def graded(grade: Grade, language: Language, *, counts: bool = True) -> Feedback:
-    """A grade as the learner sees it: the verdict in a word and a sign, then the words of the bank."""
+def graded(grade: Grade, language: Language, *, practice: Text | None = None) -> Feedback:
+    """A grade as the learner sees it: the verdict in a word and a sign, then the words of the bank.
+
+    `practice` says why the answer does not go towards the result; without it, it does.
+    """
     if not grade.counted:
         verdict = words.NO_ANSWER
     elif grade.correct:
@@ -93,17 +96,6 @@ def graded(grade: Grade, language: Language, *, counts: bool = True) -> Feedback
         verdict = fill(words.PARTLY, {"share": f"{grade.fraction:.0%}"})
     else:
         verdict = words.WRONG
-    parts = [verdict, grade.feedback] if counts or not grade.counted else [verdict, grade.feedback, words.PRACTICE]
-    message = joined(parts)
-    correct = grade.correct if grade.counted else None
+    message = joined([verdict, grade.feedback, *([practice] if practice else [])])
+    correct, counts = grade.correct if grade.counted else None, practice is None
     return Feedback(message, language, "", correct, grade.fraction, grade.counted, counts, grade.mistake)
-
-
-def joined(parts: list[Text], between: str = " ") -> Text:
-    """Sentences in a row."""
-    return Text(between.join(part.en for part in parts), between.join(part.nl for part in parts))
-
-
-def passes(fraction: float) -> bool:
-    """Whether a share of the points reaches the pass mark; points are sums of floats, so rounding is allowed for."""
-    return fraction >= PASS_MARK - 1e-9

@@ -220,6 +220,16 @@ class Bank(_Strict):
         Field(min_length=1),
     ]
 
+    @property
+    def counted(self) -> tuple[Question, ...]:
+        """The questions that go towards the result: all but the predictions."""
+        return tuple(question for question in self.questions if not isinstance(question, PredictQuestion))
+
+    @property
+    def predictions(self) -> tuple[PredictQuestion, ...]:
+        """The predictions."""
+        return tuple(question for question in self.questions if isinstance(question, PredictQuestion))
+
     def question(self, question_id: str) -> Question:
         """The question with this id; ValueError lists those there are."""
         for question in self.questions:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.progress import PASS_MARK, Answer, Prediction, Progress, learner_progress
-from gradacc_lessons.quiz import draw, words
+from gradacc_lessons.progress import Answer, Prediction, Progress, learner_progress
+from gradacc_lessons.progress_records import best_answers, best_take, take_from
+from gradacc_lessons.quiz import draw, sentences, standing, words
 from gradacc_lessons.quiz.bank import find_bank, load_bank
 from gradacc_lessons.quiz.exercise import source_of
 from gradacc_lessons.quiz.exercises import exercise
-from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded, joined, passes
+from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded
 from gradacc_lessons.quiz.formula import Number
-from gradacc_lessons.quiz.grade import committed, fill, grade, grade_prediction, no_answer
-from gradacc_lessons.quiz.number import NotANumber, written
+from gradacc_lessons.quiz.grade import Grade, committed, fill, grade, grade_prediction, no_answer
+from gradacc_lessons.quiz.number import NotANumber
 from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     CodeQuestion,
@@ -24,8 +25,8 @@ from gradacc_lessons.quiz.questions import (
     Option,
     PredictQuestion,
     Question,
-    SpotQuestion,
 )
+from gradacc_lessons.quiz.sentences import fill_texts, joined
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 
@@ -71,22 +72,23 @@ class Quiz:
     @property
     def counted(self) -> tuple[Question, ...]:
         """The questions that go towards the result: all but the predictions."""
-        return tuple(question for question in self.bank.questions if not isinstance(question, PredictQuestion))
+        return self.bank.counted
 
     @property
     def score(self) -> float:
         """The best take's share of the points, 0 to 1."""
-        return self.result().best
+        takes = self.progress.takes(self.lesson)
+        return best_take(takes).share if takes else 0.0
 
     def show(self) -> None:
         """Show the quiz in the notebook, where the learner stopped; outside a notebook, say what it asks."""
-        from gradacc_lessons.quiz.view import show
+        from gradacc_lessons.quiz.show import show
 
         show(self, [question.id for question in self.counted])
 
     def ask(self, question_id: str) -> None:
         """Show one question alone, in the middle of a lesson."""
-        from gradacc_lessons.quiz.view import show
+        from gradacc_lessons.quiz.show import show
 
         show(self, [self.bank.question(question_id).id])
 
@@ -123,25 +125,24 @@ class Quiz:
         question = self.bank.question(question_id)
         if isinstance(question, PredictQuestion):
             return self._commit(question, value)
+        take = self.take  # a check takes a while, and belongs to the take in which it was asked for
         if isinstance(question, CodeQuestion):
             result = exercise(question.exercise).check(value)
-            kept: Any = source_of(value)
         else:
             result = grade(question, value, self.variables(question_id))
-            kept = _as_json(value) if result.counted else None
-        counts = True
-        if result.counted:
-            take, points = self.take, question.points
-            self.progress.begin_take(self.lesson, take, self._points, len(self.counted))
-            # Code is written in tries: it counts as soon as it passes. Everything else counts as first answered.
-            counts = self.progress.add_answer(
-                self.lesson, question.id, take, kept, result.fraction, points, retry=isinstance(question, CodeQuestion)
-            )
-        return self._with_notices(graded(result, self.language, counts=counts))
+        practice = self._keep(question, take, value, result) if result.counted else None
+        return self._with_notices(graded(result, self.language, practice=practice))
 
     def given(self, question_id: str) -> Answer | None:
         """The answer that counts in this take; of an exercise's tries, the best."""
-        return self._counting(self.take).get(question_id)
+        return best_answers(self.progress.answers(self.lesson), self.take).get(question_id)
+
+    def state(self, question_id: str) -> Text:
+        """A word on the question: not answered yet, how well it was answered, or what was predicted."""
+        if not isinstance(self.bank.question(question_id), PredictQuestion):
+            return standing.state(self.given(question_id))
+        predicted = self.prediction_text(question_id)
+        return fill_texts(words.STATE_COMMITTED, {"predicted": predicted}) if predicted else words.STATE_OPEN
 
     def has_hint(self, question_id: str) -> bool:
         """Whether there is a hint at all."""
@@ -155,7 +156,7 @@ class Quiz:
         number = min(self._hints_given.get(question_id, 0) + 1, len(hints))
         self._hints_given[question_id] = number
         hint = fill(hints[number - 1], self.variables(question_id))
-        return Note(_both(words.HINT, {"number": number, "total": len(hints), "hint": hint}), self.language)
+        return Note(fill_texts(words.HINT, {"number": number, "total": len(hints), "hint": hint}), self.language)
 
     def may_see_solution(self, question_id: str) -> bool:
         """Whether `solution` says more than "answer first"."""
@@ -170,7 +171,10 @@ class Quiz:
             return Note(words.MEASURED_DECIDES, self.language)
         if not self.may_see_solution(question_id):
             return Note(words.ANSWER_FIRST, self.language)
-        return Note(_both(words.SOLUTION, {"solution": self._right(question)}), self.language)
+        return Note(
+            fill_texts(words.SOLUTION, {"solution": sentences.right(question, self.variables(question_id))}),
+            self.language,
+        )
 
     def prediction(self, question_id: str) -> float | str | None:
         """What the learner predicted: a number, an option's id, or None if nothing yet."""
@@ -181,7 +185,7 @@ class Quiz:
     def prediction_text(self, question_id: str) -> Text | None:
         """The prediction as it stands in a sentence, with its unit."""
         predicted = self.prediction(question_id)
-        return None if predicted is None else self._shown(self._predicts(question_id), predicted)
+        return None if predicted is None else sentences.predicted(self._predicts(question_id), predicted)
 
     def measured(self, question_id: str, value: float | str) -> Feedback:
         """Say what a run measured: compares it with the prediction, and closes the prediction."""
@@ -192,7 +196,7 @@ class Quiz:
             raise ValueError(f"{question_id} was measured as {value!r}: {error}") from None
         kept = self.progress.prediction(self.lesson, question.id)
         if kept is None:
-            said = _both(words.NO_PREDICTION, {"measured": self._shown(question, outcome)})
+            said = fill_texts(words.NO_PREDICTION, {"measured": sentences.predicted(question, outcome)})
             return Feedback(said, self.language, correct=None, counts=False)
         result = grade_prediction(question, kept.value, outcome)
         if kept.measured != outcome:
@@ -201,22 +205,16 @@ class Quiz:
 
     def result(self) -> Result:
         """How this take stands, the best one, and what to read again."""
-        take, of = self.take, self._points
-        counting = self._counting(take)
-        shares = [self._earned(self._counting(each)) / of for each in range(1, take + 1)]
-        points, best = self._earned(counting), max(shares)
-        lost = [q for q in self.counted if q.id not in counting or counting[q.id].fraction < 1]
-        reread = tuple(dict.fromkeys(question.section for question in lost))
-        message = self._result_text(points, best, len(counting), reread)
-        return Result(
-            message, self.language, "", points, of, points / of, best, passes(best), take, len(counting),
-            len(self.counted), reread,
-        )  # fmt: skip
+        takes, predictions = self.progress.takes(self.lesson), self.bank.predictions
+        take = takes[-1] if takes else take_from(1, self._asked, ())
+        made = [self.prediction(each.id) is not None for each in predictions]
+        return standing.result(take, self.score, self.counted, made, self.language)
 
     def retake(self) -> int:
         """Begin again with other numbers and another order; the best take counts. Returns the take's number."""
-        if self._counting(self.take):
-            self.progress.begin_take(self.lesson, self.take + 1, self._points, len(self.counted))
+        take = self.take
+        if best_answers(self.progress.answers(self.lesson), take):
+            self.progress.begin_take(self.lesson, take + 1, self._asked)
             self._hints_given.clear()
         return self.take
 
@@ -230,25 +228,31 @@ class Quiz:
         return exercise(question.exercise).hints if isinstance(question, CodeQuestion) else question.hints
 
     @property
-    def _points(self) -> float:
-        return sum(question.points for question in self.counted)
+    def _asked(self) -> dict[str, float]:
+        """What a take that begins now asks, with the points of each question."""
+        return {question.id: question.points for question in self.counted}
 
     def _key(self, question: Question) -> str:
         return draw.key(self.progress.seed(), self.take, question.id)
 
-    def _counting(self, take: int) -> dict[str, Answer]:
-        """The answers that count in a take, by question; questions that the bank no longer has are left out."""
-        known = {question.id for question in self.counted}
-        best: dict[str, Answer] = {}
-        for answer in self.progress.answers(self.lesson):
-            if answer.take == take and answer.counts and answer.question in known:
-                earlier = best.get(answer.question)
-                if earlier is None or answer.fraction > earlier.fraction:
-                    best[answer.question] = answer
-        return best
-
-    def _earned(self, counting: Mapping[str, Answer]) -> float:
-        return sum(q.points * counting[q.id].fraction for q in self.counted if q.id in counting)
+    def _keep(self, question: Question, take: int, value: Any, result: Grade) -> Text | None:
+        """Keep an answer; what to say if it does not go towards the result."""
+        code = isinstance(question, CodeQuestion)
+        self.progress.begin_take(self.lesson, take, self._asked)
+        # Code is written in tries: it counts as soon as it passes. Everything else counts as first answered.
+        counts = self.progress.add_answer(
+            self.lesson,
+            question.id,
+            take,
+            source_of(value) if code else _as_json(value),
+            result.fraction,
+            question.points,
+            retry=code,
+        )
+        asked = next(each.asked for each in self.progress.takes(self.lesson) if each.number == take)
+        if question.id not in asked:
+            return words.NEW_QUESTION
+        return None if counts else words.PRACTICE
 
     def _commit(self, question: PredictQuestion, value: Any) -> Feedback:
         try:
@@ -257,11 +261,11 @@ class Quiz:
             return graded(no_answer(error.sentence), self.language)
         kept = self.progress.prediction(self.lesson, question.id)
         if kept is not None and kept.measured is not None:
-            said = _both(words.TOO_LATE, {"predicted": self._shown(question, kept.value)})
+            said = fill_texts(words.TOO_LATE, {"predicted": sentences.predicted(question, kept.value)})
             return Feedback(said, self.language, correct=None, counted=False, counts=False)
         if kept is None or kept.value != predicted:
             self.progress.add_prediction(self.lesson, question.id, Prediction(predicted))
-        said = _both(words.COMMITTED, {"predicted": self._shown(question, predicted)})
+        said = fill_texts(words.COMMITTED, {"predicted": sentences.predicted(question, predicted)})
         return self._with_notices(Feedback(joined([words.NOTED, said]), self.language, correct=None, counts=False))
 
     def _predicts(self, question_id: str) -> PredictQuestion:
@@ -269,51 +273,6 @@ class Quiz:
         if not isinstance(question, PredictQuestion):
             raise ValueError(f"{question_id} is a {question.kind} question; only a predict question is measured")
         return question
-
-    def _shown(self, question: PredictQuestion, value: float | str) -> Text:
-        """A predicted or measured value as it stands in a sentence."""
-        for option in question.options:
-            if option.id == value:
-                return option.text
-        number = Text(*(written(value, language) for language in LANGUAGES))
-        return joined([number, question.unit]) if question.unit else number
-
-    def _right(self, question: Question) -> Text:
-        if isinstance(question, ChoiceQuestion | MultipleQuestion):
-            return joined([option.text for option in question.options if option.correct], "; ")
-        if isinstance(question, SpotQuestion):
-            lines = Text(*(f" {words.OR.to(to)} ".join(map(str, question.line)) for to in LANGUAGES))
-            return _both(words.LINE, {"lines": lines})
-        assert isinstance(question, NumberQuestion)
-        value = question.answer.value(self.variables(question.id))
-        number = Text(*(written(value, language) for language in LANGUAGES))
-        formula = Text(f"({question.answer.text})", f"({question.answer.text})")
-        return joined([number, *([question.unit] if question.unit else []), formula])
-
-    def _result_text(self, points: float, best: float, answered: int, reread: tuple[str, ...]) -> Text:
-        of = self._points
-        numbers = {"points": points, "of": of, "share": f"{points / of:.0%}", "mark": f"{PASS_MARK:.0%}"}
-        parts = [words.PASSED if passes(best) else words.NOT_YET, fill(words.RESULT, numbers)]
-        if self.take > 1:
-            parts.append(fill(words.BEST, {"share": f"{best:.0%}"}))
-        if answered < len(self.counted):
-            parts.append(fill(words.ANSWERED, {"answered": answered, "questions": len(self.counted)}))
-        predictions = [question.id for question in self.bank.questions if isinstance(question, PredictQuestion)]
-        if predictions:
-            made = sum(self.prediction(each) is not None for each in predictions)
-            parts.append(fill(words.PREDICTED, {"made": made, "asked": len(predictions)}))
-        if reread:
-            parts.append(fill(words.REREAD, {"sections": ", ".join(reread)}))
-        return joined(parts)
-
-
-def _both(text: Text, values: Mapping[str, Any]) -> Text:
-    """`fill`, where some of the values are texts themselves."""
-    filled = []
-    for language in LANGUAGES:
-        here = {name: value.to(language) if isinstance(value, Text) else value for name, value in values.items()}
-        filled.append(fill(text, here).to(language))
-    return Text(*filled)
 
 
 def _as_json(value: Any) -> Any:

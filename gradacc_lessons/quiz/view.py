@@ -7,14 +7,14 @@ learner's progress, so that a view can be thrown away at any time.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from threading import RLock
+from threading import Condition, Thread
 from typing import Any
 
 import ipywidgets as widgets
 
-from gradacc_lessons.device import Place, place
 from gradacc_lessons.progress import Answer
 from gradacc_lessons.quiz import words
+from gradacc_lessons.quiz.box import STYLE, QuizBox, close
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, html
 from gradacc_lessons.quiz.fields import AnswerField, field_for
@@ -22,47 +22,14 @@ from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     CodeQuestion,
-    NumberQuestion,
     PredictQuestion,
     Question,
-    SpotQuestion,
 )
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
 
 LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
 LANGUAGE_LABEL = "Language / Taal"
-
-# ipywidgets gives an option one line of fixed height and cuts off the rest. Colours are the theme's own.
-STYLE = """<style>
-.gradacc-quiz { max-width: 52em; padding: 4px 8px; }
-.gradacc-quiz .widget-radio-box label { height: auto; line-height: 1.45; white-space: normal; padding: 3px 0 3px 24px;
-  position: relative; }
-.gradacc-quiz .widget-radio-box input { position: absolute; left: 0; top: 5px; height: auto; float: none; }
-.gradacc-quiz .widget-checkbox { line-height: 1.45; margin: 0; }
-.gradacc-quiz .widget-checkbox > label.widget-label-basic { display: flex; align-items: baseline; line-height: 1.45;
-  padding: 3px 0; }
-.gradacc-quiz .widget-checkbox input[type='checkbox'] { flex-grow: 0; align-self: flex-start; margin-top: 4px; }
-.gradacc-quiz .widget-checkbox span { white-space: normal; }
-.gradacc-quiz .widget-text > label, .gradacc-quiz .widget-dropdown > label { white-space: normal; }
-.gradacc-quiz .widget-html-content { line-height: 1.45; white-space: normal; }
-.gradacc-quiz pre { white-space: pre-wrap; overflow-wrap: break-word; word-break: normal; line-height: 1.35;
-  padding: 6px; margin: 4px 0; }
-.gradacc-quiz .widget-toggle-buttons { width: auto; flex-flow: row wrap; align-items: center; }
-.gradacc-quiz .gradacc-line { display: block; padding-left: 5ch; text-indent: -5ch; }
-.gradacc-quiz .gradacc-head { font-weight: bold; }
-.gradacc-quiz .gradacc-said { border-left: 4px solid currentColor; padding: 4px 10px; margin: 4px 0; }
-.gradacc-quiz .gradacc-said:empty { display: none; }
-</style>"""
-
-
-class QuizBox(widgets.VBox):  # type: ignore[misc]
-    """The whole view; where widgets are not drawn (GitHub, print) a few words stand in its place."""
-
-    stands_for = ""
-
-    def __repr__(self) -> str:
-        return self.stands_for
 
 
 class QuizView:
@@ -71,7 +38,9 @@ class QuizView:
     def __init__(self, quiz: Quiz, question_ids: Sequence[str]) -> None:
         self.quiz = quiz
         self.ids = list(question_ids)
-        self._lock = RLock()  # callbacks may come from several threads at once
+        self._lock = Condition()  # callbacks may come from several threads at once, and checks have their own
+        self._checking: set[str] = set()
+        self._checked: dict[str, Note] = {}
         self._field: AnswerField | None = None
         self._said: Note | None = None
         self._hints: list[Note] = []
@@ -88,8 +57,14 @@ class QuizView:
         """Show a question, from 0; the number of questions shows the result."""
         with self._lock:
             self.index = max(0, min(index, len(self.ids) - (len(self.ids) == 1)))
-            self._said, self._hints = None, []
+            self._said, self._hints = self._of_check(), []
             self._draw()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until no function is being checked; TimeoutError after `timeout` seconds."""
+        with self._lock:
+            if not self._lock.wait_for(lambda: not self._checking, timeout):
+                raise TimeoutError(f"the check was still going after {timeout} seconds")
 
     def _build(self) -> None:
         self._head, self._ask, self._notes, self._status = (widgets.HTML() for _ in range(4))
@@ -150,7 +125,7 @@ class QuizView:
         old = self._place.children
         self._place.children = (self._field.widget,)
         for widget in old:
-            _close(widget)
+            close(widget)
         label = words.PREDICT if isinstance(question, PredictQuestion) else words.ANSWER
         if isinstance(question, CodeQuestion):
             label = fill(words.CHECK, {"name": exercise(question.exercise).function})
@@ -184,25 +159,10 @@ class QuizView:
     def _heading(self) -> Text:
         if self.question is None:
             return self.quiz.bank.title
-        state = self._state(self.question)
+        state = self.quiz.state(self.question.id)
         number = fill(words.QUESTION_OF, {"number": self.index + 1, "total": len(self.ids)})
         parts = [self.quiz.bank.title, number, state] if len(self.ids) > 1 else [self.quiz.bank.title, state]
         return Text(" · ".join(part.en for part in parts), " · ".join(part.nl for part in parts))
-
-    def _state(self, question: Question) -> Text:
-        if isinstance(question, PredictQuestion):
-            predicted = self.quiz.prediction_text(question.id)
-            if predicted is None:
-                return words.STATE_OPEN
-            return Text(*(
-                fill(words.STATE_COMMITTED, {"predicted": predicted.to(to)}).to(to) for to in ("en", "nl")
-            ))  # fmt: skip
-        given = self.quiz.given(question.id)
-        if given is None:
-            return words.STATE_OPEN
-        if given.fraction == 1:
-            return words.STATE_RIGHT
-        return words.STATE_PARTLY if given.fraction > 0 else words.STATE_WRONG
 
     def _given(self, question: Question) -> Any:
         """What to put into the control: what stands in it, else what was answered before."""
@@ -218,7 +178,7 @@ class QuizView:
 
     def _answer(self) -> None:
         question, field = self.question, self._field
-        if question is None or field is None:
+        if question is None or field is None or question.id in self._checking:
             return
         value = field.value()
         if value is None:
@@ -226,13 +186,41 @@ class QuizView:
             if isinstance(question, CodeQuestion):
                 missing = fill(words.NO_FUNCTION, {"name": exercise(question.exercise).function})
             self._said = Feedback(missing, self.quiz.language, counted=False)
+        elif isinstance(question, CodeQuestion):
+            self._checking.add(question.id)
+            self._said = self._of_check()
+            Thread(target=self._check, args=(question, value), daemon=True, name="quiz check").start()
         else:
-            if isinstance(question, CodeQuestion):
-                self._say(words.CHECKING)
             self._said = self.quiz.answer(question.id, value)
+        self._draw_outcome()
+
+    def _check(self, question: CodeQuestion, function: Any) -> None:
+        """In a thread of its own: a check takes seconds, and a callback that waits would stop every other control."""
+        try:
+            said: Note = self.quiz.answer(question.id, function)
+        except Exception as error:
+            said = Note(_went_wrong(error), self.quiz.language)
+        with self._lock:
+            self._checking.discard(question.id)
+            self._checked[question.id] = said
+            if self.question is question:
+                self._said = self._of_check()
+            self._draw_outcome()
+            self._lock.notify_all()
+
+    def _of_check(self) -> Note | None:
+        """What there is to say about a check of the question shown; its outcome is said once, also if it came late."""
+        if self.question is None:
+            return None
+        if self.question.id in self._checking:
+            return Note(words.CHECKING, self.quiz.language)
+        return self._checked.pop(self.question.id, None)
+
+    def _draw_outcome(self) -> None:
+        """What an answer changes on the page."""
         self._head.value = self._in_language(self._heading())
         self._draw_words()
-        self._show_buttons(question)
+        self._show_buttons(self.question)
 
     def _hint(self) -> None:
         if self.question is not None:
@@ -271,7 +259,7 @@ class QuizView:
                 try:
                     action()
                 except Exception as error:
-                    self._say(fill(words.WENT_WRONG, {"error": f"{type(error).__name__}: {error}"}))
+                    self._say(_went_wrong(error))
 
         return run
 
@@ -286,37 +274,5 @@ class QuizView:
         return f'<div lang="{language}">{shown}</div>'
 
 
-def show(quiz: Quiz, question_ids: Sequence[str]) -> None:
-    """Show the questions: as widgets in a notebook, as text elsewhere."""
-    if place() is Place.TERMINAL:
-        print(as_text(quiz, question_ids))
-        return
-    from IPython.display import display
-
-    display(QuizView(quiz, question_ids).box)
-
-
-def as_text(quiz: Quiz, question_ids: Sequence[str]) -> str:
-    """The questions, for reading without widgets."""
-    language = quiz.language
-    lines = [quiz.bank.title.to(language), words.OUTSIDE.to(language)]
-    for question_id in question_ids:
-        question = quiz.bank.question(question_id)
-        unit = f" [{question.unit.to(language)}]" if isinstance(question, NumberQuestion) and question.unit else ""
-        lines += ["", f"{question_id}: {quiz.prompt(question_id).to(language)}{unit}"]
-        if isinstance(question, ChoiceQuestion) and question.code:
-            lines += [f"     {line}" for line in question.code.rstrip().split("\n")]
-        lines += [f"  {option.id}: {option.text.to(language)}" for option in quiz.options(question_id)]
-        listing = question.listing() if isinstance(question, SpotQuestion) else []
-        lines += [f"{number:>3}  {line}" for number, line in enumerate(listing, start=1)]
-    return "\n".join(lines)
-
-
-def _close(widget: widgets.Widget) -> None:
-    """Take a control out of the page and the kernel, with what belongs to it alone."""
-    for child in getattr(widget, "children", ()):
-        _close(child)
-    for part in (widget.layout, getattr(widget, "style", None)):
-        if part is not None:
-            part.close()
-    widget.close()
+def _went_wrong(error: Exception) -> Text:
+    return fill(words.WENT_WRONG, {"error": f"{type(error).__name__}: {error}"})

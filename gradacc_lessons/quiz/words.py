@@ -11,6 +11,10 @@ PRACTICE = Text(
     "Your first answer is the one that counts; this one is practice.",
     "Je eerste antwoord telt; dit is om te oefenen.",
 )
+NEW_QUESTION = Text(
+    "This question is new since you began; it counts the next time you take the quiz.",
+    "Deze vraag is nieuw sinds je begon; hij telt mee als je de quiz opnieuw doet.",
+)
 COMMITTED = Text(
     "You predict {predicted}. Now run it and see. Until the run you can still change it.",
     "Je voorspelt {predicted}. Voer het nu uit en kijk. Tot de run kun je het nog veranderen.",
@@ -43,6 +47,7 @@ OR = Text("or", "of")
 RESULT = Text(
     "{points} of {of} points ({share}); {mark} passes.", "{points} van {of} punten ({share}); {mark} is voldoende."
 )
+NOTHING_COUNTS = Text("Nothing here counts towards a result.", "Niets hiervan telt mee voor een resultaat.")
 PASSED = Text("✓ Passed.", "✓ Gehaald.")
 NOT_YET = Text("✗ Not passed yet.", "✗ Nog niet gehaald.")
 BEST = Text("Your best take: {share}.", "Je beste poging: {share}.")

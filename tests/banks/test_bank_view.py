@@ -6,7 +6,8 @@ import pytest
 from banks.course_content import all_banks
 
 from gradacc_lessons import Quiz
-from gradacc_lessons.quiz.view import QuizView, as_text
+from gradacc_lessons.quiz.show import as_text
+from gradacc_lessons.quiz.view import QuizView
 
 WITH_LISTING = [
     (lesson, each.id)

@@ -112,6 +112,16 @@ def test_a_constant_answer_in_its_own_prompt_is_found(edited: Edit) -> None:
     assert any("questions[2].prompt: it holds the answer" in problem for problem in found(path))
 
 
+def test_a_bank_in_which_nothing_counts_is_found(edited: Edit) -> None:
+    path = edited()
+    text = path.read_text(encoding="utf-8")
+    begin, end = text.index("  - id: small-choice"), text.index("  - id: small-predict")
+    path.write_text(text[:begin] + text[end : text.index("  - id: small-code")], encoding="utf-8")
+    (idle, nothing) = found(path)
+    assert "objectives.adds: no question asks" in idle
+    assert ": questions: " in nothing and "nobody can pass" in nothing
+
+
 def test_an_id_of_another_bank_is_found(edited: Edit) -> None:
     path = edited()
     shutil.copy(path, path.with_name("91_other.yaml"))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,15 @@ def test_without_an_argument_progress_is_the_learners_own(monkeypatch: pytest.Mo
 
 
 # What counts
+
+
+def only_predictions(edited: Callable[..., Path]) -> Path:
+    path = edited()
+    text = path.read_text(encoding="utf-8")
+    begin, end = text.index("  - id: small-choice"), text.index("  - id: small-predict")
+    text = text[:begin] + text[end : text.index("  - id: small-code")]
+    path.write_text(text.replace("  adds: {en: Backward adds., nl: Backward telt op.}\n", ""), encoding="utf-8")
+    return path
 
 
 def test_the_first_answer_of_a_take_counts_and_the_rest_is_practice(quiz: Quiz) -> None:
@@ -144,6 +154,34 @@ def test_all_right_passes_with_every_point(quiz: Quiz) -> None:
     assert quiz.progress.results()[0].best == 1.0
 
 
+def test_a_quiz_of_predictions_alone_has_a_result(edited: Callable[..., Path], progress: Progress) -> None:
+    quiz = Quiz("90", bank_folder=only_predictions(edited).parent, progress=progress)
+    quiz.answer("small-predict", 48)
+    result = quiz.result()
+    assert (result.points, result.of, result.fraction, result.best, result.passed) == (0, 0, 0, 0, False)
+    assert str(result) == "Nothing here counts towards a result. 1 of 2 predictions made."
+    assert quiz.score == 0.0 and quiz.retake() == 1
+
+
+def test_after_a_bank_has_changed_quiz_and_overview_agree_and_nothing_is_taken_away(
+    quiz: Quiz, edited: Callable[..., Path]
+) -> None:
+    answer_all(quiz)
+    path = edited(("id: small-choice", "id: small-new"), ("points: 2", "points: 9"))
+    changed = Quiz("90", bank_folder=path.parent, progress=quiz.progress)
+    assert str(changed.result()) == str(quiz.result()) and changed.result().passed
+    new = changed.answer("small-new", "mean")
+    assert not new.counts and "This question is new since you began" in str(new)
+    assert "Deze vraag is nieuw" in new.message.nl
+    assert changed.given("small-new") is not None and changed.may_see_solution("small-new")
+    assert changed.score == changed.progress.results()[0].best == 1.0
+    changed.retake()
+    assert changed.answer("small-new", "sums").counts and changed.answer("small-multiple", ["step", "zero"]).counts
+    result, (overview,) = changed.result(), changed.progress.results()
+    assert (result.points, result.of, result.questions) == (10.0, 15.0, 5)
+    assert (result.best, result.passed) == (overview.best, overview.passed) == (1.0, True)
+
+
 def test_predictions_count_as_taken_part_and_never_towards_the_mark(quiz: Quiz) -> None:
     quiz.answer("small-predict", 48)
     quiz.measured("small-predict", 48)
@@ -169,7 +207,7 @@ def test_the_pass_mark_is_reached_by_exactly_its_share(quiz: Quiz, monkeypatch: 
     quiz.answer("small-multiple", ["zero", "step"])
     quiz.answer("small-choice", "sums")
     assert quiz.result().fraction == 6 / 8 and not quiz.result().passed
-    monkeypatch.setattr("gradacc_lessons.quiz.feedback.PASS_MARK", 0.75)
+    monkeypatch.setattr("gradacc_lessons.progress_records.PASS_MARK", 0.75)
     assert quiz.result().passed and PASS_MARK == 0.8
 
 

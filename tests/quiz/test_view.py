@@ -156,6 +156,7 @@ def test_a_function_is_checked_where_the_notebook_has_it(quiz: Quiz, monkeypatch
     ):
         cells["updates_per_epoch"] = build(source, "updates_per_epoch")
         press(view, "answer")
+        view.wait(60)
         assert expected in said(view)
     press(view, "solution")
     assert "math.ceil" in said(view) and quiz.result().points == 3
@@ -288,6 +289,93 @@ def test_both_languages_name_every_control_and_button(quiz: Quiz, language: Any)
             named = isinstance(widget, widgets.Text | widgets.Checkbox | widgets.Dropdown | widgets.Button)
             if named and widget.layout.display != "none":
                 assert widget.description.strip()
+
+
+# A check that takes long
+
+SLOW = """
+def updates_per_epoch(examples, micro_batch_size, accumulation_steps):
+    import os, time
+    while not os.path.exists({gate!r}):
+        time.sleep(0.01)
+    return -(-examples // (micro_batch_size * accumulation_steps))
+"""
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The notebook has a function that comes back when this file is there."""
+    path = tmp_path / "gate"
+    monkeypatch.setattr("gradacc_lessons.quiz.call_in_child.TIME_LIMIT", 60.0)
+    slow = build(SLOW.format(gate=str(path)), "updates_per_epoch")
+    monkeypatch.setattr(fields, "_from_notebook", {"updates_per_epoch": slow}.get)
+    return path
+
+
+def test_a_check_blocks_no_control_no_second_view_and_no_second_notebook(quiz: Quiz, gate: Path) -> None:
+    view = single(quiz, "small-code")
+    press(view, "answer")
+    assert said(view) == "Checking …"  # the button came back, and the function cannot until the gate is there
+    with pytest.raises(TimeoutError, match="still going"):
+        view.wait(0.01)
+    press(view, "answer")  # pressed again: still one check
+    press(view, "hint")
+    assert "Hint 1 of 2" in text_of(view._notes.value) and said(view) == "Checking …"
+    view._language.value = "nl"
+    assert said(view) == "Aan het nakijken …"
+    second = QuizView(Quiz("90", bank_folder=BANKS, progress=Progress(quiz.progress.file)), KINDS)
+    one(second, widgets.RadioButtons).value = "sums"
+    press(second, "answer")
+    assert said(second).startswith("✓ Goed.")
+    second.go(4)  # draws a question about code, while the process that checks code is busy
+    assert "raise NotImplementedError" in text_of(one(second, widgets.HTML).value)
+    assert not gate.exists() and said(view) == "Aan het nakijken …"
+    gate.touch()
+    view.wait(60)
+    assert said(view).startswith("✓ Goed. 3 van 3") and "beantwoord: goed" in text_of(view._head.value)
+    assert len([answer for answer in quiz.progress.answers(quiz.lesson) if answer.question == "small-code"]) == 1
+
+
+def test_a_check_that_ends_while_something_else_is_shown_is_said_on_return(quiz: Quiz, gate: Path) -> None:
+    view = QuizView(quiz, KINDS)
+    view.go(4)
+    press(view, "answer")
+    press(view, "solution")
+    assert "math.ceil" in said(view)
+    press(view, "previous")
+    assert said(view) == ""
+    press(view, "next")
+    assert said(view) == "Checking …"
+    press(view, "next")
+    assert "0 of 8 points" in said(view)
+    gate.touch()
+    view.wait(60)
+    assert "3 of 8 points" in said(view)
+    press(view, "previous")
+    assert "3 of 3 visible checks hold" in said(view) and "answered: right" in text_of(view._head.value)
+
+
+def test_a_check_counts_in_the_take_in_which_it_was_asked_for(quiz: Quiz, gate: Path) -> None:
+    quiz.answer("small-choice", "sums")
+    view = single(quiz, "small-code")
+    press(view, "answer")
+    assert quiz.retake() == 2
+    gate.touch()
+    view.wait(60)
+    assert [take.points for take in quiz.progress.takes(quiz.lesson)] == [4.0, 0.0]
+
+
+def test_an_error_in_a_check_is_shown_and_not_lost(quiz: Quiz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fields, "_from_notebook", {"updates_per_epoch": len}.get)
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("<broken>")
+
+    monkeypatch.setattr(quiz, "answer", broken)
+    view = single(quiz, "small-code")
+    press(view, "answer")
+    view.wait(60)
+    assert "RuntimeError: <broken>" in said(view) and "Your earlier answers are kept" in said(view)
 
 
 # Safety
