@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OLDEST_PYTHON = (3, 11)
 ROOM_FOR_PROGRESS_BYTES = 10_000_000
 """Far more than the answers of the whole course take."""
-_REINSTALL = "run `make install` again in the course's folder"
+_REINSTALL = "in the course's folder run `make install` again, or `pip install -e .` where there is no make"
 # Colab shows notebooks with a program of its own.
 _NOT_NEEDED_ON_COLAB = {"jupyterlab"}
 
@@ -106,6 +106,7 @@ def checkup(notebook_version: str | None = None) -> Checkup:
         ("data", _data, "run `pip install --force-reinstall scikit-learn`"),
         ("lessons and quizzes", _course_files, _REINSTALL),
         ("progress file", _progress, "free some disk space, or set GRADACC_HOME to a folder you may write in"),
+        ("checking your code", _checking, "close other programs and try again; without it only code is not marked"),
     ]
     return Checkup(tuple(_probed(*probe) for probe in probes))
 
@@ -261,8 +262,19 @@ def _progress() -> str:
 
     file: Path = progress_file()
     folder = next(parent for parent in file.parents if parent.exists())
-    if not (folder.is_dir() and os.access(file if file.exists() else folder, os.W_OK)):
+    # SQLite keeps its journal beside the file, so the folder must be writable too.
+    if not all(os.access(path, os.W_OK) for path in (folder, file) if path.exists()) or not folder.is_dir():
         raise RuntimeError(f"{file} cannot be written")
     if shutil.disk_usage(folder).free < ROOM_FOR_PROGRESS_BYTES:
         raise RuntimeError(f"there is no room left on the disk of {folder}")
     return shown(file)
+
+
+def _checking() -> str:
+    from gradacc_lessons.detective.diagnose import diagnose
+    from gradacc_lessons.detective.faults import TAUGHT_SOURCE, compiled
+
+    diagnosis = diagnose(compiled(TAUGHT_SOURCE), scope="windows")
+    if not diagnosis.correct:
+        raise RuntimeError(diagnosis.message)
+    return "a right loop was run in a process of its own, and found right"

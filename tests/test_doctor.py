@@ -9,6 +9,7 @@ from nbformat import v4
 from gradacc_lessons import __version__, doctor
 from gradacc_lessons.authoring.cells import setup_cell
 from gradacc_lessons.authoring.execute import execute
+from gradacc_lessons.detective import client
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +85,11 @@ def a_full_disk(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: types.SimpleNamespace(free=0))
 
 
+def no_process_of_its_own(monkeypatch):
+    monkeypatch.setattr(client, "WORKER", client.Worker())
+    monkeypatch.setattr(client, "COMMAND", [sys.executable, "-c", "raise SystemExit('no room for a process')"])
+
+
 BREAKS = {
     too_old_python: ("Python", "3.9.1"),
     another_version: ("course and notebook", "9.9.9"),
@@ -97,6 +103,7 @@ BREAKS = {
     no_course_files: ("lessons and quizzes", "no 'notebooks' folder"),
     progress_that_cannot_be_written: ("progress file", "/dev/null/home"),
     a_full_disk: ("progress file", "no room left"),
+    no_process_of_its_own: ("checking your code", "no room for a process"),
 }
 
 
