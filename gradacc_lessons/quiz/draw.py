@@ -10,7 +10,8 @@ from gradacc_lessons.quiz.formula import Number
 class Choices(Protocol):
     """Anything that lists the values it can take."""
 
-    def values(self) -> Sequence[Number]: ...
+    def values(self) -> Sequence[Number]:
+        """Every value that can be drawn, always in the same order."""
 
 
 def key(seed: str, take: int, question_id: str) -> str:

@@ -19,12 +19,7 @@ from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, html
 from gradacc_lessons.quiz.fields import AnswerField, field_for
 from gradacc_lessons.quiz.grade import fill
-from gradacc_lessons.quiz.questions import (
-    ChoiceQuestion,
-    CodeQuestion,
-    PredictQuestion,
-    Question,
-)
+from gradacc_lessons.quiz.questions import ChoiceQuestion, CodeQuestion, PredictQuestion, Question
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
 
@@ -205,8 +200,8 @@ class QuizView:
             self._checked[question.id] = said
             if self.question is question:
                 self._said = self._of_check()
-            self._draw_outcome()
             self._lock.notify_all()
+            self._guard(self._draw_outcome)()
 
     def _of_check(self) -> Note | None:
         """What there is to say about a check of the question shown; its outcome is said once, also if it came late."""
