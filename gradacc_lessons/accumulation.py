@@ -1,6 +1,6 @@
 """The loop this course teaches."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -13,19 +13,20 @@ Item = TypeVar("Item")
 
 def accumulate(
     model: nn.Module,
-    window: Sequence[Batch],
+    window: Iterable[Batch],
     loss_sum: Callable[[nn.Module, Batch], Tensor],
     count: Callable[[Batch], int],
 ) -> float:
     """Add to `.grad` the gradient of (sum of the losses / number of items) over one window.
 
-    `window` is the list of micro-batches behind one update; their sizes may differ. `loss_sum(model, batch)`
+    `window` are the micro-batches behind one update; their sizes may differ. `loss_sum(model, batch)`
     is a scalar tensor, the sum of the losses of the items in a micro-batch; `count(batch)` is how many items
     that is. The result is that of one backward over the whole window, at the memory of one micro-batch.
 
     Returns the window's mean loss per item. A window in which nothing counts (every token masked, say) adds
     a zero gradient and returns 0.0.
     """
+    window = list(window)  # it is read twice: counted before the first backward, then run
     items = max(sum(count(batch) for batch in window), 1)
     total = 0.0
     for batch in window:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal, get_args
 
 LossScaling = Literal["mean", "none", "twice", "running"]
@@ -38,6 +39,8 @@ class Recipe:
     def __post_init__(self) -> None:
         _whole_and_positive("the micro-batch size", self.micro_batch_size)
         _whole_and_positive("the number of accumulation steps N", self.accumulation_steps)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**63:
+            raise ValueError(f"the seed must be a whole number from 0 to 2**63 - 1; it is {self.seed!r}")
         _one_of("loss scaling", self.loss_scaling, get_args(LossScaling))
         _one_of("optimizer", self.optimizer, get_args(OptimizerName))
         _one_of("precision", self.precision, get_args(Precision))
@@ -79,7 +82,7 @@ class Recipe:
 
 
 def _whole_and_positive(what: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{what} must be a whole number of at least 1; it is {value!r}")
 
 
@@ -89,7 +92,7 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _finite(what: str, value: float, *, at_least: float) -> None:

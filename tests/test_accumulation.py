@@ -55,6 +55,15 @@ def test_any_cut_gives_the_full_gradient(cut: list[int], seed: int) -> None:
     assert (gradient(model) - full).abs().max() <= EQUAL
 
 
+def test_a_window_may_be_an_iterator(task: Task) -> None:
+    model = task.build_model()
+    batch = first(task, 12)
+    full = full_gradient(task, model, batch)
+    model.zero_grad()
+    assert accumulate(model, iter(split(batch, 4)), task.loss_sum, task.count) > 0
+    assert (gradient(model) - full).abs().max() <= EQUAL
+
+
 def test_it_adds_to_what_grad_already_holds(task: Task) -> None:
     model = task.build_model()
     window = split(first(task, 12), 4)

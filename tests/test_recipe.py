@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +37,8 @@ def test_updates_per_epoch_is_what_counting_gives(examples: int, b: int, n: int)
         ({"max_norm": 0.0}, "clipping norm must be a number above 0"),
         ({"max_norm": float("nan")}, "clipping norm must be a number above 0"),
         ({"max_norm": float("inf")}, "clipping norm must be a number above 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": 1.5}, "seed must be a whole number"),
         ({"max_norm": "a"}, "it is 'a'"),
         ({"learning_rate": "x"}, "learning rate must be a finite number of at least 0; it is 'x'"),
         ({"weight_decay": None}, "weight decay must be a finite number"),
@@ -44,6 +47,10 @@ def test_updates_per_epoch_is_what_counting_gives(examples: int, b: int, n: int)
 def test_an_impossible_recipe_is_refused_in_a_sentence(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Recipe(**wrong)
+
+
+def test_numpy_s_numbers_are_numbers() -> None:
+    assert Recipe(np.int64(8), np.int32(4), learning_rate=np.float32(0.5)).effective_batch_size == 32
 
 
 def test_a_window_larger_than_the_data_is_refused() -> None:

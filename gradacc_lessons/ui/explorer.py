@@ -117,10 +117,14 @@ class Explorer:
             raise self._error
 
     def static(self) -> StaticTwin:
-        """The finished picture, its sentence and a small table, without widgets."""
-        if not self.running and not self._complete:
-            self.start()
+        """The finished picture, its sentence and a small table, without widgets.
+
+        Waits for the run that is going on; one that was stopped before its end is run again.
+        """
         wait_with_progress(self._idle, self._progress_text)
+        if not self._complete:
+            self.start()
+            wait_with_progress(self._idle, self._progress_text)
         self.wait()
         data, figure = self.data, self._new_figure()
         sentence = figure.draw(data)

@@ -218,6 +218,17 @@ def test_static_of_a_stopped_run_runs_again() -> None:
     assert experiment.started == [2, 2]
 
 
+def test_static_asked_for_while_a_run_is_being_stopped_is_of_a_whole_run() -> None:
+    for rows_before in (0, 1, 3):
+        experiment = Experiment(pause=0.02)
+        explorer = build(experiment, length=8)
+        explorer.start()
+        while len(experiment.rows_made) < rows_before:
+            time.sleep(0.001)
+        explorer.stop()
+        assert explorer.static().sentence.startswith("8 rows")
+
+
 def test_wait_says_how_long_it_waited() -> None:
     explorer = build(Experiment(pause=0.05), length=50)
     explorer.start()
@@ -241,8 +252,17 @@ def test_no_thread_is_left_when_nothing_runs() -> None:
     assert not any(thread.name == "explorer" for thread in threading.enumerate())
 
 
-def test_workers_compute_on_one_thread_and_leave_every_other_thread_its_number() -> None:
-    usual = torch.get_num_threads()
+@pytest.fixture
+def two_threads() -> Iterator[int]:
+    """torch computes on two threads, as it does by itself on most machines."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
+
+
+def test_workers_compute_on_one_thread_and_leave_every_other_thread_its_number(two_threads: int) -> None:
+    usual = two_threads
     seen: list[int] = []
 
     def rows() -> Iterator[dict[str, Any]]:
