@@ -121,6 +121,9 @@ def ready(notebook_version: str) -> None:
     """
     global _told_version
     _told_version = notebook_version
+    # The lessons' models are so small that a second thread waits longer than it computes: on two busy cores
+    # lesson 02 took five times as long with two. torch reads this when it is imported, which no cell before has done.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if place() is Place.COLAB:
         _install_missing()
     if notebook_version != __version__:

@@ -183,3 +183,16 @@ def test_the_set_up_cell_of_a_published_course_asks_pip_for_the_course_alone():
     execute(notebook, "lesson.ipynb")
     asked = notebook.cells[2].outputs[0].text.splitlines()[0]
     assert asked == 'install --quiet --no-deps "git+https://github.com/owner/name"'
+
+
+THREADS = "import torch\nprint(torch.get_num_threads())"
+
+
+@pytest.mark.parametrize(("chosen", "threads"), [(None, 1), ("2", 2)], ids=["nobody_chose", "the_learner_chose"])
+def test_after_the_set_up_cell_a_lesson_computes_on_one_thread_unless_the_learner_chose(monkeypatch, chosen, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    if chosen:
+        monkeypatch.setenv("OMP_NUM_THREADS", chosen)
+    notebook = v4.new_notebook(cells=[v4.new_code_cell(setup_cell(__version__, None)), v4.new_code_cell(THREADS)])
+    execute(notebook, "lesson.ipynb")
+    assert notebook.cells[1].outputs[0].text == f"{threads}\n"
