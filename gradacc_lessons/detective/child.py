@@ -17,7 +17,7 @@ from gradacc_lessons.detective.wire import Array, pack
 
 REQUIRED = 5
 """model, optimizer, micro_batches, loss_fn, accumulation_steps: passed by position."""
-OURS = str(Path(__file__).resolve().parent)
+OURS = Path(__file__).resolve().parent
 
 
 class LoadError(ValueError):
@@ -92,9 +92,7 @@ def describe(error: BaseException, file: str | None) -> dict[str, Any]:
     """Kind, words and place of an error; the place is the innermost line of the learner's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if frame.filename == file]
-    theirs = theirs or [
-        f for f in frames if not f.filename.startswith((OURS, "<frozen")) and "site-packages" not in f.filename
-    ]
+    theirs = theirs or [frame for frame in frames if not _is_ours_or_installed(frame.filename)]
     place = theirs[-1] if theirs else None
     if isinstance(error, SyntaxError):
         return {
@@ -107,6 +105,11 @@ def describe(error: BaseException, file: str | None) -> dict[str, Any]:
     own = bool(frames) and place is frames[-1]
     words = {"type": type(error).__name__, "text": _words(error), "own": own}
     return words | {"file": place.filename if place else None, "line": place.lineno if place else None}
+
+
+def _is_ours_or_installed(file: str) -> bool:
+    path = Path(file)
+    return path.is_relative_to(OURS) or "site-packages" in path.parts or file.startswith("<frozen ")
 
 
 def _words(error: BaseException) -> str:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
@@ -56,7 +57,8 @@ class Reply(Answer):
 class Worker:
     """One worker process; started at the first question, and again when it has died."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = command
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -88,7 +90,7 @@ class Worker:
             self.close()
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115
             self._process = subprocess.Popen(
-                COMMAND,
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -66,12 +66,12 @@ def read_observations(header: dict[str, Any], arrays: dict[str, Array], scope: S
     observations = []
     for scenario in scenarios(scope, set(header["accepted"]) & set(KEYWORDS)):
         record, name = records[scenario.name], scenario.name
-        ends, steps, rates = (arrays[f"{name}/{key}"] for key in ("ends", "steps", "rates"))
+        ends, after, rates = (arrays[f"{name}/{key}"] for key in ("ends", "after_updates", "rates"))
         width = problem(scenario).start.size
         numbers = [*(record[key] for key in COUNTS), *record["updates"]]
-        if ends.shape != (EPOCHS, width) or steps.shape[1:] != (width,) or rates.shape != steps.shape[:1]:
+        if ends.shape != (EPOCHS, width) or after.shape[1:] != (width,) or rates.shape != after.shape[:1]:
             raise ValueError(f"shapes in {name}")
         if len(record["updates"]) != EPOCHS or not all(isinstance(number, (int, float)) for number in numbers):
             raise ValueError(f"counts in {name}")
-        observations.append(Observation(scenario, ends, steps, rates, record))
+        observations.append(Observation(scenario, ends, after, rates, record))
     return observations

@@ -51,8 +51,8 @@ def applied(observation: Observation) -> Iterator[tuple[int, int, Array, Array |
     per unit of gain; None where no window is left for the update."""
     scenario, before, number = observation.scenario, problem(observation.scenario).start, 0
     for epoch, made in enumerate(observation.record["updates"]):
-        for update in range(min(made, len(observation.steps) - number)):
-            after, rate = observation.steps[number], observation.rates[number]
+        for update in range(min(made, len(observation.after_updates) - number)):
+            after, rate = observation.after_updates[number], observation.rates[number]
             yield (
                 epoch,
                 update,

@@ -5,6 +5,7 @@ parent process compares what the learner's loop did with these predictions, so t
 the process in which the learner's code runs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -19,7 +20,9 @@ from gradacc_lessons.detective.wire import Array
 class Loop:
     """How a loop accumulates. The defaults are the right loop."""
 
-    weight: Literal["items", "examples", "equal", "one", "running", "micro_batch_size", "epoch"] = "items"
+    weight: Literal["items", "examples", "equal", "one", "running", "running_epoch", "micro_batch_size", "epoch"] = (
+        "items"
+    )
     """Factor of a micro-batch's mean loss: its share of the window's items or examples, 1/window, 1, 1/(k+1) …"""
     divisor: Literal["window", "configured"] = "window"
     """Whether the short window is divided by its own length or by the configured N."""
@@ -27,12 +30,18 @@ class Loop:
     """Whether the window's length divides a second time."""
     backward: Literal["each", "last", "running_total", "rescaled"] = "each"
     """Which losses go backward: each, the window's last, their running total, or each with the buffer divided."""
-    zero: Literal["window", "micro_batch", "never", "before_update"] = "window"
-    """When gradients are set to zero."""
-    update: Literal["window", "micro_batch", "off_by_one", "before_backward"] = "window"
+    zero: Literal["window", "micro_batch", "epoch", "never", "before_update"] = "window"
+    """When gradients are set to zero: after each window, before each micro-batch, when an epoch begins …"""
+    update: Literal["window", "micro_batch", "before_backward"] = "window"
     """When the optimizer updates."""
-    tail: Literal["update", "drop", "leak"] = "update"
-    """What becomes of the short last window."""
+    boundary: Literal["last", "first", "early", "late"] = "last"
+    """After which micro-batch a window is taken to be full: its last, its first, the last but one, or the first of
+    the next window."""
+    start: Literal["clear", "keep"] = "clear"
+    """What becomes of a gradient that is left over when the next epoch begins."""
+    tail: Literal["update", "rest", "always", "none"] = "update"
+    """Whether micro-batches that are left over get an update at the end of the epoch: yes; only if the epoch does not
+    divide into full windows; yes, and there is one even if nothing is left over; no."""
     stop: bool = False
     """Whether the loop returns after its first window."""
     clip: Literal["window", "micro_batch", "late", "sum_of_means", "sum_of_items"] = "window"
@@ -51,7 +60,7 @@ class Prediction:
     """Updates in each epoch."""
     backwards: int
     """Times that a gradient passed through a micro-batch's graph."""
-    steps: tuple[Array, ...]
+    after_updates: tuple[Array, ...]
     """Parameters after each update."""
     rates: tuple[float, ...]
     """Learning rate of each update."""
@@ -63,11 +72,34 @@ def predict(loop: Loop, scenario: Scenario) -> Prediction:
     run = _Run(loop, scenario, problem(scenario))
     ends, updates = [], []
     for _ in range(EPOCHS):
-        before = len(run.steps)
+        before = len(run.after_updates)
         run.epoch()
         ends.append(run.parameters.copy())
-        updates.append(len(run.steps) - before)
-    return Prediction(np.array(ends), tuple(updates), run.backwards, tuple(run.steps), tuple(run.rates))
+        updates.append(len(run.after_updates) - before)
+    return Prediction(np.array(ends), tuple(updates), run.backwards, tuple(run.after_updates), tuple(run.rates))
+
+
+@lru_cache(maxsize=65536)
+def first_move(loop: Loop, scenario: Scenario) -> Array | None:
+    """The parameters when they have changed for the first time; None if they do not in the first epoch.
+
+    A fraction of the work of `predict`: the gradients until then are those at the start, and are computed once."""
+    run = _Run(loop, scenario, problem(scenario))
+    for index in range(len(scenario.sizes)):
+        run.micro_batch(index)
+        if run.after_updates and (move := first_change(run.after_updates, run.data.start)) is not None:
+            return move
+    return None
+
+
+def first_change(after_updates: Iterable[Array], start: Array) -> Array | None:
+    """The first of these parameters that differ from those at the start; None if all are the same."""
+    return next((parameters for parameters in after_updates if not np.array_equal(parameters, start)), None)
+
+
+@lru_cache(maxsize=1024)
+def _gradient_at_start(scenario: Scenario, index: int) -> Array:
+    return gradient(scenario, problem(scenario).start, index)
 
 
 def clipped(vector: Array, scenario: Scenario) -> Array:
@@ -104,57 +136,87 @@ class _Run:
 
     def __init__(self, loop: Loop, scenario: Scenario, data: Problem) -> None:
         self.loop, self.scenario, self.data = loop, scenario, data
-        self.parameters = data.start.copy()
+        self.size, self.length = scenario.accumulation_steps, len(scenario.sizes)
+        self.parameters = data.start
         self.buffer = np.zeros_like(self.parameters)
         self.total = np.zeros_like(self.parameters)
+        self.empty = True
         self.optimizer = _Optimizer(scenario.optimizer)
         self.ticks = self.backwards = 0
-        self.steps: list[Array] = []
+        self.after_updates: list[Array] = []
         self.rates: list[float] = []
 
     def epoch(self) -> None:
-        loop, size, length = self.loop, self.scenario.accumulation_steps, len(self.scenario.sizes)
-        for index in range(length):
-            place = index % size
-            window = range(index - place, min(index - place + size, length))
-            self.clear_before(index, place)
-            if loop.update == "before_backward" and place == size - 1:
-                self.update(window)
-            self.add(index, window)
-            if loop.clip == "micro_batch":
-                self.buffer = clipped(self.buffer, self.scenario)
-            self.ticks += loop.schedule == "before_micro_batch"
-            due = self.due(index, window)
-            if due:
-                self.update(window)
-            self.ticks += loop.schedule == "micro_batch"
-            if loop.stop and due:
+        """One call of the loop."""
+        loop = self.loop
+        if loop.zero == "epoch" or (loop.zero == "window" and loop.start == "clear"):
+            self.clear()
+        for index in range(self.length):
+            self.micro_batch(index)
+            if loop.stop and self.ends(index):
                 break
+        else:
+            if loop.tail == "always" or (loop.tail == "rest" and self.length % self.size):
+                self.update(self.window(self.length - 1))
         self.ticks += loop.schedule == "epoch"
 
-    def clear_before(self, index: int, place: int) -> None:
-        by_window = self.loop.zero == "window" and self.loop.update in ("window", "micro_batch")
-        kept = self.loop.tail == "leak" and self.loop.update == "window" and index == 0
-        if self.loop.zero == "micro_batch" or (by_window and place == 0 and not kept):
-            self.buffer = np.zeros_like(self.buffer)
-        if place == 0:
-            self.total = np.zeros_like(self.buffer)
+    def micro_batch(self, index: int) -> None:
+        """One turn of the loop's body: backward, and whatever else is due at this micro-batch."""
+        loop, window, ends = self.loop, self.window(index), self.ends(index)
+        if loop.zero == "micro_batch":
+            self.clear()
+        if loop.update == "before_backward" and ends:
+            self.update(window)
+        self.add(index, window)
+        if loop.clip == "micro_batch":
+            self.buffer = clipped(self.buffer, self.scenario)
+        self.ticks += loop.schedule == "before_micro_batch"
+        if loop.update == "micro_batch":
+            self.update(window, clears=ends)
+        elif loop.update == "window" and ends:
+            self.update(window)
+        self.ticks += loop.schedule == "micro_batch"
+
+    def window(self, index: int) -> range:
+        """The window to which a micro-batch belongs, whatever the loop makes of it."""
+        start = index // self.size * self.size
+        return range(start, min(start + self.size, self.length))
+
+    def ends(self, index: int) -> bool:
+        """Whether the loop takes a window to be complete at this micro-batch."""
+        if index == self.length - 1 and self.loop.tail == "update" and self.loop.update != "before_backward":
+            return True
+        ahead = {"last": 1, "first": 0, "early": 2, "late": 0}[self.loop.boundary]
+        return (index + ahead) % self.size == 0 and (index > 0 or self.loop.boundary != "late")
+
+    def clear(self) -> None:
+        """zero_grad()."""
+        self.buffer, self.empty = np.zeros_like(self.buffer), True
 
     def add(self, index: int, window: range) -> None:
-        pushed = gradient(self.scenario, self.parameters, index) * self.weight(index, window)
+        """One backward, or what the loop does in its place."""
+        if index == window.start:
+            self.total = np.zeros_like(self.buffer)
+        pushed = self.gradient(index) * self.weight(index, window)
         if self.loop.backward == "running_total":
             self.total = self.total + pushed
-            self.buffer = self.buffer + self.total
-            self.backwards += index - window.start + 1
+            pushed = self.total
+            self.backwards += index - window.start
+        elif self.loop.backward == "last" and index != window[-1]:
             return
-        if self.loop.backward == "last" and index != window[-1]:
-            return
-        self.buffer = self.buffer + pushed
+        self.buffer, self.empty = self.buffer + pushed, False
         self.backwards += 1
         if self.loop.backward == "rescaled":
             self.buffer = self.buffer / len(window)
 
+    def gradient(self, index: int) -> Array:
+        """The gradient of a micro-batch's mean loss here."""
+        if self.parameters is self.data.start:
+            return _gradient_at_start(self.scenario, index)
+        return gradient(self.scenario, self.parameters, index)
+
     def weight(self, index: int, window: range) -> float:
+        """The factor of this micro-batch's mean loss."""
         loop, sizes = self.loop, self.scenario.sizes
         shared = loop.weight in ("items", "examples", "equal")
         if loop.weight in ("items", "examples"):
@@ -165,24 +227,20 @@ class _Run:
                 "equal": len(window),
                 "one": 1,
                 "running": index - window.start + 1,
+                "running_epoch": index + 1,
                 "micro_batch_size": sizes[index],
                 "epoch": len(sizes),
             }
             weight = 1 / divisor[loop.weight]
         if shared and loop.divisor == "configured":
-            weight *= len(window) / self.scenario.accumulation_steps
+            weight *= len(window) / self.size
         return weight / len(window) if loop.twice else weight
 
-    def due(self, index: int, window: range) -> bool:
-        size = self.scenario.accumulation_steps
-        if self.loop.update == "window":
-            return index == window[-1] and (len(window) == size or self.loop.tail == "update")
-        return self.loop.update == "micro_batch" or (self.loop.update == "off_by_one" and index % size == 0)
-
-    def update(self, window: range) -> None:
+    def update(self, window: range, *, clears: bool = True) -> None:
+        """optimizer.step() with what stands around it; then zero_grad(), where the loop does that once a window."""
         loop = self.loop
         if loop.zero == "before_update":
-            self.buffer = np.zeros_like(self.buffer)
+            self.clear()
         if loop.clip == "window":
             self.buffer = clipped(self.buffer, self.scenario)
         elif loop.clip in ("sum_of_means", "sum_of_items"):
@@ -191,9 +249,9 @@ class _Run:
             self.buffer = clipped(self.buffer * total, self.scenario) / total
         self.ticks += loop.schedule == "before_update"
         self.rates.append(self.scenario.learning_rate * self.scenario.decay**self.ticks)
-        self.parameters = self.parameters - self.rates[-1] * self.optimizer.direction(self.buffer)
-        self.steps.append(self.parameters)
+        if not self.empty:  # without a gradient torch's optimizers leave a parameter alone, momentum included
+            self.parameters = self.parameters - self.rates[-1] * self.optimizer.direction(self.buffer)
+        self.after_updates.append(self.parameters)
         self.ticks += loop.schedule == "update"
-        # Inside a window nothing is cleared after an update, or step_every_micro_batch would be two mistakes.
-        if loop.zero in ("window", "before_update") and loop.update != "micro_batch":
-            self.buffer = np.zeros_like(self.buffer)
+        if clears and loop.zero == "window":
+            self.clear()

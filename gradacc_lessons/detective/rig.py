@@ -88,7 +88,7 @@ class Bench:
         self.optimizer = build_optimizer(spec, self.model)
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda tick: spec["decay"] ** tick)
         self.meter = GraphMeter(self.model)
-        self.steps: list[Array] = []
+        self.after_updates: list[Array] = []
         self.ends: list[Array] = []
         self.rates: list[float] = []
         self.record: dict[str, Any] = {
@@ -152,7 +152,7 @@ class Bench:
         width = self._parameters().size
         return {
             "ends": np.array(self.ends),
-            "steps": np.array(self.steps).reshape(-1, width),
+            "after_updates": np.array(self.after_updates).reshape(-1, width),
             "rates": np.array(self.rates),
         }
 
@@ -171,9 +171,9 @@ class Bench:
 
     def _after_update(self, *_: Any) -> None:
         self.made += 1
-        if len(self.steps) < KEPT_UPDATES:
+        if len(self.after_updates) < KEPT_UPDATES:
             self.rates.append(float(self.optimizer.param_groups[0]["lr"]))
-            self.steps.append(self._parameters())
+            self.after_updates.append(self._parameters())
 
     def _after_forward(self, _: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         self.record["forwards"] += 1

@@ -78,6 +78,6 @@ def _is_installed(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return True
-    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    ours = str(Path(__file__).resolve().parents[1])
-    return any(str(Path(file).resolve()).startswith(str(Path(folder).resolve())) for folder in (*folders, ours))
+    folders = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    ours = Path(__file__).parents[1]
+    return any(Path(file).resolve().is_relative_to(folder.resolve()) for folder in (*folders, ours))

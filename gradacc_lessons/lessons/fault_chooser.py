@@ -50,9 +50,9 @@ def dye(fault: str, micro_batch_size: int, accumulation_steps: int) -> Iterator[
     with warnings.catch_warnings():  # torch warns of a schedule that moves too early; the picture says it too
         warnings.simplefilter("ignore", UserWarning)
         bench.run(fault_loop(fault), _accepted(fault))
-    loop = _by_epoch(bench.steps, bench.record["updates"], scenario)
+    loop = _by_epoch(bench.after_updates, bench.record["updates"], scenario)
     right = predict(Loop(), scenario)
-    wanted = _by_epoch(list(right.steps), list(right.updates), scenario)
+    wanted = _by_epoch(list(right.after_updates), list(right.updates), scenario)
     missing = np.full(len(scenario.sizes), np.nan)
     base = {"fault": fault, "micro_batch_size": micro_batch_size, "accumulation_steps": accumulation_steps}
     base["graphs"] = bench.record["graphs"]
@@ -96,9 +96,9 @@ def _spec(scenario: Scenario) -> dict[str, Any]:
     return {name: getattr(scenario, name) for name in fields} | {"epochs": EPOCHS, "hidden": 0, "classes": 0}
 
 
-def _by_epoch(steps: list[Any], updates: list[int], scenario: Scenario) -> list[list[Any]]:
+def _by_epoch(after_updates: list[Any], updates: list[int], scenario: Scenario) -> list[list[Any]]:
     """What each update took off the weights, epoch by epoch: with rate and gain 1, the weights of the micro-batches."""
-    points = [problem(scenario).start, *steps]
+    points = [problem(scenario).start, *after_updates]
     moved = [before - after for before, after in pairwise(points)]
     ends = np.cumsum([0, *updates])
     return [moved[ends[i] : ends[i + 1]] for i in range(len(updates))]

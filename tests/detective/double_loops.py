@@ -36,6 +36,28 @@ def plain_loop_with_a_scale(model, optimizer, micro_batches, loss_fn, accumulati
         optimizer.step()
 
 
+def plain_loop_that_zeroes_last(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    for batch in micro_batches:
+        (loss_fn(model, batch) / accumulation_steps).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def shifted_and_cleared_when_the_epoch_begins(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    optimizer.zero_grad()
+    for k, batch in enumerate(micro_batches):
+        (loss_fn(model, batch) / accumulation_steps).backward()
+        if k % accumulation_steps == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def never_scaled_never_zeroed_always_updated(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    for batch in micro_batches:
+        loss_fn(model, batch).backward()
+        optimizer.step()
+
+
 def sums_and_forgets_to_divide(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     total = 0
     for i, batch in enumerate(micro_batches):
@@ -78,11 +100,19 @@ def clips_and_schedules_inside(
         optimizer.step()
 
 
+NAMED_IN_EVERY_SCOPE = {
+    plain_loop_that_zeroes_last: {"no_accumulation"},
+    plain_loop_with_a_scale: {"no_accumulation"},
+    shifted_and_cleared_when_the_epoch_begins: {"window_off_by_one"},
+    never_scaled_never_zeroed_always_updated: {"missing_scale", "never_zero_grad", "step_every_micro_batch"},
+}
+"""Common loops, and the mistakes that a diagnosis names in whatever scope; in the widest, a mean of means beside."""
+
 DOUBLE = {
     no_scale_and_no_flush: {"missing_scale", "tail_leaks"},
     no_scale_and_shifted: {"missing_scale", "window_off_by_one"},
     zeroes_at_the_top_and_no_scale: {"missing_scale", "zero_grad_every_micro_batch"},
-    plain_loop_with_a_scale: {"step_every_micro_batch", "zero_grad_every_micro_batch"},
+    plain_loop_with_a_scale: {"no_accumulation"},
     sums_and_forgets_to_divide: {"missing_scale", "sum_then_backward"},
     divides_twice_and_drops: {"double_scale", "tail_dropped"},
     never_zeroes_and_divides_the_tail_by_n: {"never_zero_grad", "tail_underscaled"},

@@ -36,6 +36,6 @@ def observed(loop: Loop, scope: Scope = "items") -> list[Observation]:
             "data_changed": False,
             "list_changed": False,
         }
-        steps = np.array(prediction.steps).reshape(-1, problem(scenario).start.size)
-        found.append(Observation(scenario, prediction.ends, steps, np.array(prediction.rates), record))
+        after = np.array(prediction.after_updates).reshape(-1, problem(scenario).start.size)
+        found.append(Observation(scenario, prediction.ends, after, np.array(prediction.rates), record))
     return found

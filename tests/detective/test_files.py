@@ -23,6 +23,38 @@ def test_a_function_in_a_file_is_diagnosed(tmp_path):
     assert not any(name.startswith(("learner_", "settings")) for name in sys.modules)
 
 
+def test_a_file_that_changes_after_it_was_found_gets_a_sentence(tmp_path):
+    path = write(tmp_path, REFERENCE_SOURCE)
+    found = load_function(f"{path}:train_epoch")
+    path.write_text("def another(): pass\n")
+    gone = diagnose(found)
+    assert gone.outcome is Outcome.CRASHED
+    assert gone.message == f"{path} does not hold this function. Has the file changed since the function was found?"
+    path.unlink()
+    assert "FileNotFoundError" in diagnose(found).message
+
+
+def test_the_line_shown_is_that_of_the_file_as_it_is_now(tmp_path):
+    path = write(tmp_path, "def train(model, optimizer, micro_batches, loss_fn, n):\n    return first\n")
+    found = load_function(f"{path}:train")
+    assert "(line 2: return first)" in diagnose(found).message
+    path.write_text("def train(model, optimizer, micro_batches, loss_fn, n):\n    return the_second\n")
+    assert "(line 2: return the_second)" in diagnose(found).message
+
+
+def test_an_error_with_braces_in_it_is_shown_as_it_is(tmp_path):
+    path = write(tmp_path, "raise ValueError('{name} and {0}')\n")
+    with pytest.raises(LoadFunctionError, match=r"ValueError: \{name\} and \{0\}, at line 1"):
+        load_function(f"{path}:train_epoch")
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), 1e10])
+def test_a_time_limit_that_cannot_be_kept_is_refused(tmp_path, limit):
+    path = write(tmp_path, REFERENCE_SOURCE)
+    with pytest.raises(ValueError, match="the time limit must be a positive number of seconds, 3600 at most"):
+        load_function(f"{path}:train_epoch", time_limit=limit)
+
+
 def test_a_relative_path_counts_from_here(tmp_path, monkeypatch):
     write(tmp_path, REFERENCE_SOURCE)
     monkeypatch.chdir(tmp_path)

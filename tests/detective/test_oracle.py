@@ -142,4 +142,4 @@ def test_counts_are_predicted_too(fault):
         assert tuple(made.record["updates"]) == wanted.updates
         assert made.record["backwards"] == wanted.backwards
         np.testing.assert_allclose(made.rates, wanted.rates, rtol=1e-12)
-        np.testing.assert_allclose(made.steps, wanted.steps, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(made.after_updates, wanted.after_updates, rtol=1e-8, atol=1e-10)

@@ -21,6 +21,8 @@ AMOUNTS_TO = {
     ("missing_scale", "double_scale"): {"mean_of_means"},
     # The last running total holds the whole window, and the zeroing removes the earlier ones: only memory is wrong.
     ("running_total_backward", "zero_grad_every_micro_batch"): set(),
+    # The ordinary loop has a name of its own.
+    ("zero_grad_every_micro_batch", "step_every_micro_batch"): {"no_accumulation"},
     # The update comes right after the zeroing.
     ("zero_grad_every_micro_batch", "step_before_backward"): {"zero_grad_before_step"},
 }

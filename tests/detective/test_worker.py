@@ -15,25 +15,29 @@ from detective.correct_loops import slices
 from gradacc_lessons.detective import client, limits
 from gradacc_lessons.detective.client import WORKER
 from gradacc_lessons.detective.diagnose import Outcome, diagnose
+from gradacc_lessons.detective.exchange import described
 from gradacc_lessons.detective.faults import fault_loop
+from gradacc_lessons.detective.scenarios import included
 from gradacc_lessons.detective.sending import portable
 from gradacc_lessons.detective.wire import WireError, pack, unpack
 
 linux = pytest.mark.skipif(not limits.ENFORCED_BY_KERNEL, reason="needs Linux's /proc and its memory limit")
 
 HOSTILE = {
-    "hangs": (Outcome.TIMED_OUT, "did not come back within 2 seconds", 2.0),
-    "deaf": (Outcome.TIMED_OUT, "did not come back within 2 seconds", 2.0),
-    "allocates": (Outcome.CRASHED, "more memory than the 512 MB", 20.0),
-    "allocates_tensors": (Outcome.CRASHED, "more memory than the 512 MB", 20.0),
-    "exits": (Outcome.CRASHED, "ends the whole program", 10.0),
-    "exits_hard": (Outcome.CRASHED, "ended without an answer (exit code 0)", 10.0),
-    "kills_itself": (Outcome.CRASHED, "ended by signal SIGKILL", 10.0),
-    "segfault": (Outcome.CRASHED, "ended by signal SIGSEGV", 10.0),
-    "prints": (Outcome.CRASHED, "prints without end; it was stopped after 1024 kB", 10.0),
-    "writes_to_every_pipe": (Outcome.CRASHED, "no readable answer", 10.0),
-    "fills_the_disk": (Outcome.CRASHED, "File too large", 10.0),
+    "hangs": (Outcome.TIMED_OUT, "did not come back within 1 seconds"),
+    "deaf": (Outcome.TIMED_OUT, "did not come back within 1 seconds"),
+    "allocates": (Outcome.CRASHED, "more memory than the 512 MB"),
+    "allocates_tensors": (Outcome.CRASHED, "more memory than the 512 MB"),
+    "exits": (Outcome.CRASHED, "ends the whole program"),
+    "exits_hard": (Outcome.CRASHED, "ended without an answer (exit code 0)"),
+    "kills_itself": (Outcome.CRASHED, "ended by signal SIGKILL"),
+    "segfault": (Outcome.CRASHED, "ended by signal SIGSEGV"),
+    "prints": (Outcome.CRASHED, "prints without end; it was stopped after 1024 kB"),
+    "writes_to_every_pipe": (Outcome.CRASHED, "no readable answer"),
+    "fills_the_disk": (Outcome.CRASHED, "File too large"),
 }
+PATIENT = 120.0
+"""Seconds that a busy machine may take over something that ends by itself."""
 
 
 def alive(pid: int) -> bool:
@@ -60,17 +64,15 @@ def gone(pid: int, patience: float = 10.0) -> bool:
 @linux
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_loops_are_contained_and_named(name):
-    outcome, said, limit = HOSTILE[name]
-    assert diagnose(slices, "windows").correct
+    outcome, said = HOSTILE[name]
+    assert diagnose(slices, "windows", time_limit=PATIENT).correct
     before = WORKER.pid
-    began = time.monotonic()
-    found = diagnose(getattr(wrong_loops, name), time_limit=limit)
+    found = diagnose(getattr(wrong_loops, name), time_limit=1.0 if outcome is Outcome.TIMED_OUT else PATIENT)
     assert found.outcome is outcome
     assert said in found.message
     assert found.faults == ()
-    assert time.monotonic() - began < limit + client.GRACE_SECONDS
-    assert WORKER.pid == before
-    assert diagnose(slices, "windows").correct
+    assert WORKER.pid == before  # it kept its word within the seconds of grace, or it would have been replaced
+    assert diagnose(slices, "windows", time_limit=PATIENT).correct
 
 
 @linux
@@ -109,9 +111,8 @@ def test_nothing_that_a_loop_started_is_left(tmp_path):
 
 @linux
 def test_a_thread_that_a_loop_leaves_does_not_hold_the_answer_up():
-    began = time.monotonic()
-    assert diagnose(wrong_loops.leaves_a_thread).correct
-    assert time.monotonic() - began < 8
+    """The thread would sleep for 1,000 seconds; the answer would not come before the limit."""
+    assert diagnose(wrong_loops.leaves_a_thread, time_limit=PATIENT).correct
 
 
 def test_the_learners_process_is_never_touched():
@@ -305,6 +306,21 @@ def test_without_fork_a_hang_is_ended(monkeypatch):
     assert diagnose(wrong_loops.sleeps, time_limit=1.0).outcome is Outcome.TIMED_OUT
 
 
+@linux
+def test_the_worker_ends_what_takes_too_much_where_the_kernel_does_not():
+    """As on macOS: the limit on address space is not set, and the worker looks at the memory itself."""
+    script = "import sys; from gradacc_lessons.detective import limits, worker; limits.ENFORCED_BY_KERNEL = False; "
+    unenforced = client.Worker(command=[sys.executable, "-c", script + "worker.serve()"])
+    specs, arrays = described(included("windows"))
+    asked = {"specs": specs, "mode": "diagnose", "nonce": "", "time_limit": PATIENT, "sys_path": sys.path}
+    try:
+        for loop, reason in ((wrong_loops.allocates_slowly, "memory"), (slices, None)):
+            request = pack({**asked, "source": portable(loop)}, arrays)
+            assert unenforced.ask(request, PATIENT).reason == reason
+    finally:
+        unenforced.close()
+
+
 def test_memory_is_watched_where_the_kernel_does_not_enforce_it():
     block = bytearray(os.urandom(2**20)) * 64
     assert limits.resident_bytes(os.getpid()) > len(block)
@@ -332,11 +348,10 @@ def test_a_broken_worker_is_told(monkeypatch, frame):
         unpack(frame)
 
 
-def test_a_worker_that_cannot_start_is_told(monkeypatch, tmp_path):
+def test_a_worker_that_cannot_start_is_told(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text("raise ImportError('no torch here')")
-    monkeypatch.setattr(client, "COMMAND", [sys.executable, str(script)])
-    worker = client.Worker()
+    worker = client.Worker([sys.executable, str(script)])
     with pytest.raises(client.WorkerError, match="no torch here"):
         worker.ask(b"anything", 1.0)
     assert worker.pid is None

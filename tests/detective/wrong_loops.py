@@ -125,6 +125,14 @@ def allocates(model, optimizer, micro_batches, loss_fn, accumulation_steps):
         kept.append(bytearray(2**24))
 
 
+def allocates_slowly(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    kept = []
+    while len(kept) < 200:  # 3 GB: enough to be seen, and no more than a machine has
+        kept.append(b"x" * 2**24)
+        time.sleep(0.02)
+    time.sleep(1000)
+
+
 def allocates_tensors(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     kept = []
     while True:

@@ -243,7 +243,7 @@ AROUND = (
             ),
             Text(
                 "Who moves the scheduler, if not this loop?",
-                "Wie zet de scheduler een stap verder, als deze lus het niet doet?",
+                "Wie verzet het schema, als deze lus het niet doet?",
             ),
             Text(
                 "A call that belongs to each update is missing.",

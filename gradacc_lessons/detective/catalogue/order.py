@@ -76,10 +76,10 @@ ORDER = (
         "never_zero_grad",
         Text("Gradients never zeroed", "De gradient nooit op nul gezet"),
         Text(
-            "Nothing sets the gradients to zero between windows. Each update repeats all the windows before "
-            "it, so the gradient grows throughout training.",
-            "Niets zet de gradient tussen twee vensters op nul. Elke update herhaalt alle vensters ervoor, "
-            "dus de gradient groeit de hele training door.",
+            "Nothing sets the gradients to zero between windows. Each update repeats the windows before it, "
+            "so the gradient keeps growing.",
+            "Niets zet de gradient tussen twee vensters op nul. Elke update herhaalt de vensters ervoor, dus "
+            "de gradient blijft groeien.",
         ),
         (
             Text(
@@ -182,13 +182,13 @@ ORDER = (
         "no_accumulation",
         Text("No accumulation at all", "Helemaal geen accumulatie"),
         Text(
-            "This is the ordinary loop: zero, backward and update for each micro-batch. The number of "
-            "accumulation steps is never used, so the effective batch is a single micro-batch.",
-            "Dit is de gewone lus: op nul zetten, backward en update voor elke micro-batch. Het aantal "
-            "accumulatiestappen wordt nergens gebruikt, dus de effectieve batch is één micro-batch.",
+            "This is the ordinary loop: zero, backward and update for each micro-batch. No two micro-batches "
+            "meet in .grad, so the effective batch is a single micro-batch.",
+            "Dit is de gewone lus: op nul zetten, backward en update voor elke micro-batch. Er komen nooit "
+            "twee micro-batches samen in .grad, dus de effectieve batch is één micro-batch.",
         ),
         (
-            Text("Where is accumulation_steps used?", "Waar wordt accumulation_steps gebruikt?"),
+            Text("How many backwards come before each update?", "Hoeveel backwards gaan er aan elke update vooraf?"),
             Text(
                 "Several micro-batches must meet in .grad before an update.",
                 "Er moeten meerdere micro-batches in .grad samenkomen voordat er een update is.",
@@ -213,10 +213,10 @@ ORDER = (
         "step_before_backward",
         Text("The update comes before the last backward", "De update komt voor de laatste backward"),
         Text(
-            "At the end of a window the optimizer updates first, and only then the last micro-batch goes "
-            "backward. That one is missing from its own window and lands in the next.",
-            "Aan het eind van een venster doet de optimizer eerst de update, en pas daarna gaat de laatste "
-            "micro-batch backward. Die ontbreekt in zijn eigen venster en komt in het volgende terecht.",
+            "The update comes one micro-batch too early: the last micro-batch of a window goes backward only "
+            "after it. That one is missing from its own window and lands in the next.",
+            "De update komt één micro-batch te vroeg: de laatste micro-batch van een venster gaat pas daarna "
+            "backward. Die ontbreekt in zijn eigen venster en komt in het volgende terecht.",
         ),
         (
             Text(

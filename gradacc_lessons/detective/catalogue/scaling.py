@@ -84,10 +84,10 @@ SCALING = (
         "running_scale",
         Text("Divided by the running count", "Gedeeld door de stand van de teller"),
         Text(
-            "Each loss is divided by the number of micro-batches seen so far in the window. The first one "
-            "counts in full, the second for a half, the third for a third: the early ones weigh too much.",
-            "Elke loss wordt gedeeld door het aantal micro-batches dat tot dan toe in het venster is gezien. "
-            "De eerste telt helemaal mee, de tweede half, de derde voor een derde: de vroege wegen te zwaar.",
+            "Each loss is divided by the number of micro-batches seen so far. The first one counts in full, "
+            "the second for a half, the third for a third: the early ones weigh too much.",
+            "Elke loss wordt gedeeld door het aantal micro-batches dat tot dan toe is gezien. De eerste telt "
+            "helemaal mee, de tweede half, de derde voor een derde: de vroege wegen te zwaar.",
         ),
         (
             Text("Do all micro-batches weigh the same?", "Wegen alle micro-batches even zwaar?"),

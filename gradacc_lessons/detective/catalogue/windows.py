@@ -8,12 +8,12 @@ WINDOWS = (
         "window_off_by_one",
         Text("Windows shifted by one", "Vensters één plaats verschoven"),
         Text(
-            "The test for the end of a window is already true at the first micro-batch. The first update "
-            "sees one micro-batch only, all windows are shifted, and what is left over at the end waits in "
-            ".grad.",
-            "De test voor het eind van een venster is al waar bij de eerste micro-batch. De eerste update "
-            "ziet maar één micro-batch, alle vensters zijn verschoven, en wat er aan het eind overblijft "
-            "wacht in .grad.",
+            "The test for the end of a window is true one micro-batch too early or too late. The first "
+            "window is longer or shorter than the others, all windows after it are shifted, and at the end "
+            "of the epoch micro-batches are left over.",
+            "De test voor het eind van een venster is één micro-batch te vroeg of te laat waar. Het eerste "
+            "venster is langer of korter dan de andere, alle vensters erna zijn verschoven, en aan het eind "
+            "van de epoch blijven er micro-batches over.",
         ),
         (
             Text(
@@ -21,8 +21,8 @@ WINDOWS = (
                 "Hoeveel micro-batches gaan er in de eerste update?",
             ),
             Text(
-                "enumerate starts at 0. Try your test with i = 0.",
-                "enumerate begint bij 0. Probeer je test eens met i = 0.",
+                "Which value does your counter start with? Try your test with that value.",
+                "Met welke waarde begint je teller? Probeer je test eens met die waarde.",
             ),
             Text(
                 "Ask how many micro-batches you have seen, not which index you are at.",
