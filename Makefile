@@ -4,13 +4,17 @@
 # The python that .venv is made with; empty: the first one found that is new enough.
 PYTHON ?=
 # Which build of PyTorch: cpu, cuda, or default (what the package index gives). The choice is remembered in .venv.
-TORCH ?= $(patsubst .venv/.torch-%,%,$(firstword $(wildcard .venv/.torch-*) default))
+# Empty, as in an exported TORCH=, is no choice.
+override TORCH := $(or $(strip $(TORCH)),$(patsubst .venv/.torch-%,%,$(firstword $(wildcard .venv/.torch-*) default)))
 # The CUDA build that PyTorch publishes for the version in constraints.txt: cu126, cu130 or cu132.
-CUDA ?= cu130
+override CUDA := $(or $(strip $(CUDA)),cu130)
 PYTORCH_INDEX = https://download.pytorch.org/whl
 
-ifeq ($(filter $(TORCH),cpu cuda default),)
+ifneq ($(words $(TORCH)) $(words $(filter cpu cuda default,$(TORCH))),1 1)
 $(error TORCH must be cpu, cuda or default; it is "$(TORCH)")
+endif
+ifneq ($(words $(CUDA)) $(words $(filter cu%,$(CUDA))),1 1)
+$(error CUDA must be one build, such as cu130; it is "$(CUDA)")
 endif
 
 RUN = .venv/bin/python
@@ -24,7 +28,7 @@ COLAB_TESTS = tests/ui tests/quiz
 PIP = export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
 	quiet=--quiet; if [ -t 1 ]; then quiet=; fi; $(RUN) -m pip install $$quiet --constraint constraints.txt
 LINUX_DEFAULT = $(and $(filter default,$(TORCH)),$(filter Linux,$(shell uname)))
-SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 2 GB),about 2 GB)
+SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 1.6 GB),about 1.6 GB)
 
 .PHONY: help lab install test test-all lint notebooks bench clean
 
@@ -81,7 +85,7 @@ clean:
 .venv/bin/python:
 	@set -e; \
 	fits='import sys; sys.exit(sys.version_info < (3, 11))'; \
-	chosen='$(PYTHON)'; \
+	chosen='$(strip $(PYTHON))'; \
 	if [ -z "$$chosen" ]; then \
 	  for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	    if "$$candidate" -c "$$fits" >/dev/null 2>&1; then chosen="$$candidate"; break; fi; \

@@ -23,8 +23,9 @@ def folder(tmp_path):
     return folder
 
 
-def make(folder, *arguments):
-    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "TORCH")}
+def make(folder, *arguments, **exported):
+    ours = ("MAKEFLAGS", "MAKELEVEL", "TORCH", "CUDA", "PYTHON")
+    env = {name: value for name, value in os.environ.items() if name not in ours} | exported
     return subprocess.run(["make", *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
 
 
@@ -44,10 +45,45 @@ def test_help_names_every_target(folder):
     assert make(folder).stdout == told
 
 
-def test_an_unknown_build_of_pytorch_is_refused_in_a_sentence(folder):
-    ended = make(folder, "lab", "TORCH=gpu")
+@pytest.mark.parametrize("torch", ["gpu", "cpu cuda", "cpu cpu", "%", "c%", "cpu gpu"])
+def test_what_is_not_one_build_of_pytorch_is_refused_in_a_sentence(folder, torch):
+    for ended in (make(folder, "lab", f"TORCH={torch}"), make(folder, "lab", TORCH=torch)):
+        assert ended.returncode != 0
+        assert f'TORCH must be cpu, cuda or default; it is "{torch}"' in ended.stderr
+    assert not (folder / ".venv").exists()
+
+
+@pytest.mark.parametrize("cuda", ["cu126 cu130", "13.0", "%"])
+def test_what_is_not_one_cuda_build_is_refused_in_a_sentence(folder, cuda):
+    ended = make(folder, "lab", "TORCH=cuda", f"CUDA={cuda}")
     assert ended.returncode != 0
-    assert 'TORCH must be cpu, cuda or default; it is "gpu"' in ended.stderr
+    assert f'CUDA must be one build, such as cu130; it is "{cuda}"' in ended.stderr
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize("torch", ["default", "cpu"])
+def test_an_empty_choice_is_no_choice(folder, torch, empty):
+    """Given or exported: the build that is here, or else the default."""
+    if torch != "default":
+        installed(folder, torch)
+    names = ("TORCH", "CUDA", "PYTHON")
+    expected = make(folder, "--dry-run", "lab")
+    assert expected.returncode == 0
+    assert ("touch .venv/.torch-default" in expected.stdout) == (torch == "default")
+    assert make(folder, "--dry-run", "lab", *(f"{name}={empty}" for name in names)).stdout == expected.stdout
+    assert make(folder, "--dry-run", "lab", **dict.fromkeys(names, empty)).stdout == expected.stdout
+    cuda = make(folder, "--dry-run", "lab", "TORCH=cuda", CUDA=empty).stdout
+    assert cuda == make(folder, "--dry-run", "lab", "TORCH=cuda").stdout and "/whl/cu" in cuda
+
+
+def test_spaces_around_a_choice_are_no_part_of_it(folder):
+    assert make(folder, "-n", "lab", "TORCH= cpu ").stdout == make(folder, "-n", "lab", "TORCH=cpu").stdout
+
+
+def test_the_readme_and_the_makefile_say_one_size(folder):
+    told = re.search(r"TORCH=cpu` \|.*\| about ([\d.]+ GB) \|", (ROOT / "README.md").read_text("utf-8"))[1]
+    assert f"into .venv: about {told}," in make(folder, "--dry-run", "lab", "TORCH=cpu").stdout
+    assert f"(with TORCH=cpu: {told})" in make(folder, "--dry-run", "lab", "TORCH=cuda").stdout
 
 
 @pytest.mark.parametrize(

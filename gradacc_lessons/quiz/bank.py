@@ -134,8 +134,10 @@ def find_bank(folder: Path, lesson: str) -> Path:
     """The bank of a lesson, by its name ("01_accumulate") or number ("01"); ValueError lists those there are."""
     banks = sorted(folder.glob("[0-9][0-9]_*.yaml"))
     wanted = str(lesson)
+    # As text: int() refuses some digits, and numbers of thousands of them.
+    number = wanted.lstrip("0").zfill(2)
     for bank in banks:
-        if wanted == bank.stem or (wanted.isdigit() and int(wanted) == int(bank.stem[:2])):
+        if wanted == bank.stem or (wanted and number == bank.stem[:2]):
             return bank
     known = ", ".join(bank.stem for bank in banks) or f"none in {folder}"
     raise ValueError(f"there is no quiz for lesson {lesson!r}; the quizzes there are: {known}")

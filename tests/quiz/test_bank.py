@@ -284,8 +284,10 @@ def test_a_lesson_is_found_by_name_and_by_number(tmp_path: Path) -> None:
         find_bank(tmp_path, "01_more")
         == find_bank(tmp_path, "01")
         == find_bank(tmp_path, "1")
+        == find_bank(tmp_path, "0" * 5000 + "1")
         == tmp_path / "01_more.yaml"
     )
-    for unknown in ("02", "more", "", "../01_more"):
+    # The last are digits to Python too: of a kind that int() refuses, of another script, and more than int() takes.
+    for unknown in ("02", "more", "", "../01_more", "-1", "1.0", "²", "①", "٢", "9" * 5000):
         with pytest.raises(ValueError, match="the quizzes there are: 00_start, 01_more"):
             find_bank(tmp_path, unknown)
