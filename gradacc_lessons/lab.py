@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradacc_lessons.course import course_folder
+from gradacc_lessons.home import expanded
 
 FIRST_LESSON = "00_start_here.ipynb"
 
@@ -25,12 +26,13 @@ def lessons_folder(wanted: Path | None) -> tuple[Path, str]:
     """The folder to open, and one sentence about it.
 
     A repository's notebooks are opened where they are. `wanted`, or the folder gradacc-notebooks when the course
-    is inside an installed package, gets a copy of the lessons that are not in it yet.
+    is inside an installed package, gets a copy of the lessons that are not in it yet. ValueError or OSError if there
+    can be no such folder.
     """
     course = course_folder("notebooks")
     if wanted is None and course.parent.name != "_course":
         return course, f"The lessons are in {course}."
-    folder = (wanted or Path("gradacc-notebooks")).expanduser().resolve()
+    folder = expanded(wanted or "gradacc-notebooks").resolve()
     copied = copy_lessons(course, folder)
     sentence = f"The lessons are in {folder}: {len(copied.new)} new."
     if copied.kept:

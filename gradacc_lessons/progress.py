@@ -15,14 +15,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gradacc_lessons.home import expanded
+from gradacc_lessons.progress_notices import shown as shown
 from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
 from gradacc_lessons.progress_records import Answer as Answer
 from gradacc_lessons.progress_records import Prediction as Prediction
 from gradacc_lessons.progress_records import Take as Take
 from gradacc_lessons.progress_records import best_answers, best_take, take_from
 from gradacc_lessons.progress_records import passes as passes
-from gradacc_lessons.progress_store import Store
-from gradacc_lessons.progress_store import shown as shown
+from gradacc_lessons.progress_store import Store, read_copy
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 FILE_NAME = "progress.sqlite"
@@ -62,18 +63,21 @@ class Progress:
 
     def setting(self, name: str) -> str | None:
         """A setting's value, None if it was never set."""
-        row = self._store.read(lambda db: db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone())
-        return str(row[0]) if row else None
+        return self._store.read(lambda db: _setting(db, name))
 
     def set(self, name: str, value: str) -> None:
         """Keep a setting."""
         self._store.write(lambda db: db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value)))
 
     @property
+    def saves(self) -> bool:
+        """Whether the disk took what there was to keep, last time it was tried."""
+        return self._store.saves
+
+    @property
     def language(self) -> Language:
         """The language that the learner chose; English until then."""
-        chosen = self.setting("language")
-        return next((language for language in LANGUAGES if language == chosen), "en")
+        return _language(self.setting("language"))
 
     def seed(self) -> str:
         """What the learner's own numbers follow from: random at first use, then always the same."""
@@ -158,9 +162,12 @@ class Progress:
 
 
 def progress_file() -> Path:
-    """Where progress is kept: in the folder GRADACC_HOME if that is set, else in the user's own data folder."""
+    """Where progress is kept: in the folder GRADACC_HOME if that is set, else in the user's own data folder.
+
+    ValueError if GRADACC_HOME begins with the ~ of nobody here.
+    """
     if home := os.environ.get("GRADACC_HOME"):
-        return Path(home).expanduser() / FILE_NAME
+        return expanded(home) / FILE_NAME
     from platformdirs import user_data_path
 
     return user_data_path("gradacc-lessons", appauthor=False) / FILE_NAME
@@ -171,13 +178,18 @@ def learner_progress() -> Progress:
     return _progress(progress_file())
 
 
+def chosen_language() -> Language:
+    """The language that the learner chose in the lessons; English if none. Reads the file, and never makes one."""
+    return _language(read_copy(progress_file(), lambda db: _setting(db, "language")))
+
+
 @cache
 def _progress(file: Path) -> Progress:
     return Progress(file)
 
 
 def summary(language: Language | None = None) -> str:
-    """An overview to print: one line per lesson, then where it is kept and what happened to the file."""
+    """An overview to print: one line per lesson, then where it is kept, if it is, and what happened to the file."""
     progress = learner_progress()
     to = language or progress.language
     rows = progress.results()
@@ -185,7 +197,8 @@ def summary(language: Language | None = None) -> str:
     if not rows:
         lines = [Text("You have not begun a quiz yet.", "Je bent nog aan geen quiz begonnen.").to(to)]
     lines.append("")
-    lines.append(Text("Kept in", "Bewaard in").to(to) + f" {shown(progress.file)}")
+    if progress.saves:
+        lines.append(Text("Kept in", "Bewaard in").to(to) + f" {shown(progress.file)}")
     return "\n".join([*lines, *(notice.to(to) for notice in progress.notices)])
 
 
@@ -198,6 +211,15 @@ def _row(row: LessonResult) -> Text:
         f"{width}  {'gehaald' if row.passed else f'onder de {mark} die nodig is'},"
         f" {row.answered} van {row.questions} vragen, poging {row.takes}, het laatst op {row.last}",
     )
+
+
+def _setting(db: sqlite3.Connection, name: str) -> str | None:
+    row = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+    return str(row[0]) if row else None
+
+
+def _language(chosen: str | None) -> Language:
+    return next((language for language in LANGUAGES if language == chosen), "en")
 
 
 def _takes(db: sqlite3.Connection, lesson: str) -> list[Take]:

@@ -5,7 +5,6 @@ is said so in `notices`, and is written as soon as the disk takes it again.
 """
 
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
+from gradacc_lessons.progress_notices import migrated, not_kept, set_aside
 from gradacc_lessons.text import Text
 
 BUSY_SECONDS = 30
@@ -43,6 +43,7 @@ VERSIONS = (
 
 Result = TypeVar("Result")
 Action = Callable[[sqlite3.Connection], Result]
+Columns = tuple[tuple[str, str, int, str | None, int], ...]
 
 
 class Store:
@@ -62,6 +63,11 @@ class Store:
     def notices(self) -> list[Text]:
         """Sentences about what happened to the file, for the learner; empty if all is well."""
         return [*self._happened, *([self._refused] if self._refused else [])]
+
+    @property
+    def saves(self) -> bool:
+        """Whether the disk took what there was to keep, last time it was tried."""
+        return self._refused is None
 
     def read(self, action: Action[Result]) -> Result:
         """What `action` finds, on the disk or, while that refuses, in memory."""
@@ -113,17 +119,12 @@ class Store:
                 self._prepare()
                 return True, attempt()
         except (OSError, sqlite3.Error) as error:
-            self._refused = _not_kept(self.file, error)
+            self._refused = not_kept(self.file, error)
             return False, None  # type: ignore[return-value]
 
     def _in_memory(self) -> sqlite3.Connection:
         if self._memory is None:
-            # Only ever used under the lock; callbacks of widgets may come from several threads.
-            memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-            if not _copy_into(self.file, memory):
-                memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-                _upgrade(memory)
-            self._memory = memory
+            self._memory = _copy(self.file) or _fresh(len(VERSIONS))
         return self._memory
 
     def _prepare(self) -> None:
@@ -133,13 +134,13 @@ class Store:
             version = _version(self.file)
             if version is None or version > len(VERSIONS):
                 kept = _set_aside(self.file, "damaged" if version is None else "newer")
-                self._happened.append(_set_aside_text(kept, newer=version is not None))
+                self._happened.append(set_aside(kept, newer=version is not None))
                 version = 0
             elif 0 < version < len(VERSIONS):
                 kept = _dated(self.file, f"version-{version}")
                 with closing(_connect(self.file)) as old, closing(sqlite3.connect(kept)) as copy:
                     old.backup(copy)
-                self._happened.append(_migrated(kept))
+                self._happened.append(migrated(kept))
             if version < len(VERSIONS):
                 with closing(_connect(self.file)) as db:
                     db.execute("PRAGMA journal_mode = WAL")
@@ -152,20 +153,28 @@ def _connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Take the steps that the database has not taken, all or none of them."""
+def _upgrade(db: sqlite3.Connection, to: int = len(VERSIONS)) -> None:
+    """Take the steps up to version `to` that the database has not taken, all or none of them."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        for step in VERSIONS[version:]:
+        for step in VERSIONS[version:to]:
             for statement in step.split(";"):
                 db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(VERSIONS)}")
+        db.execute(f"PRAGMA user_version = {to}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _fresh(version: int) -> sqlite3.Connection:
+    """A database in memory as that version of the course makes it."""
+    # Only ever used under a lock; callbacks of widgets may come from several threads.
+    memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    _upgrade(memory, version)
+    return memory
 
 
 def _version(file: Path) -> int | None:
@@ -174,33 +183,61 @@ def _version(file: Path) -> int | None:
         return 0
     try:
         with closing(_connect(file)) as db:
-            if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-                return None
-            version = int(db.execute("PRAGMA user_version").fetchone()[0])
-            tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            return _steps(db) if db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok" else None
     except sqlite3.OperationalError:
         raise  # locked, or the disk refuses: that says nothing about what is in it
     except sqlite3.DatabaseError:
         return None
-    expected = set(re.findall(r"CREATE TABLE (\w+)", "".join(VERSIONS[:version])))
-    return version if version > len(VERSIONS) or expected <= tables else None
 
 
-def _copy_into(file: Path, memory: sqlite3.Connection) -> bool:
-    """Copy what the disk holds into memory; False if it cannot be read or is of another version."""
-    wal = _companions(file)[0]
+def _steps(db: sqlite3.Connection) -> int | None:
+    """How many steps the database has taken; None if its tables are not those that these steps make."""
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(VERSIONS):
+        return version
+    tables = _tables(db)
+    if version <= 0:
+        return 0 if version == 0 and not tables else None
+    with closing(_fresh(version)) as right:
+        return version if _tables(right).items() <= tables.items() else None
+
+
+def _tables(db: sqlite3.Connection) -> dict[str, Columns]:
+    """What can be read like a table: its columns as name, type, whether it must have a value, default, key."""
+    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    query = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)'
+    return {name: tuple(db.execute(query, (name,))) for name in names}
+
+
+def read_copy(file: Path, action: Action[Result]) -> Result | None:
+    """What `action` finds in a copy of the file, None if it cannot be read. Leaves the disk as it is."""
+    memory = _copy(file) if file.exists() else None
+    if memory is None:
+        return None
+    with closing(memory):
+        return action(memory)
+
+
+def _copy(file: Path) -> sqlite3.Connection | None:
+    """What the disk holds, in memory and up to date; None if it cannot be read, is damaged or of a newer version."""
+    memory, wal = _fresh(0), _companions(file)[0]
     try:
         if not wal.exists() or wal.stat().st_size == 0:
             # All is in the file itself. "immutable" reads it without the shared memory that WAL mode would create.
-            _backup(f"{file.absolute().as_uri()}?immutable=1", memory)
+            _backup(f"{file.absolute().as_uri()}?mode=ro&immutable=1", memory)
         else:
             with tempfile.TemporaryDirectory() as folder:
                 for part in (file, wal):
                     shutil.copy(part, folder)
                 _backup((Path(folder) / file.name).as_uri(), memory)
-        return int(memory.execute("PRAGMA user_version").fetchone()[0]) == len(VERSIONS)
+        version = _steps(memory)
+        if version is not None and version <= len(VERSIONS):
+            _upgrade(memory)
+            return memory
     except (OSError, sqlite3.Error):
-        return False
+        pass
+    memory.close()
+    return None
 
 
 def _backup(uri: str, memory: sqlite3.Connection) -> None:
@@ -211,7 +248,12 @@ def _backup(uri: str, memory: sqlite3.Connection) -> None:
 @contextmanager
 def _alone(file: Path) -> Iterator[None]:
     """Hold every other process that prepares the file. A lock of SQLite's own ends with its process."""
-    with closing(sqlite3.connect(file.with_name("lock.sqlite"), timeout=BUSY_SECONDS, isolation_level=None)) as db:
+    lock = file.with_name("lock.sqlite")
+    if lock.exists() and lock.stat().st_size:
+        # A lock holds nothing, and what it holds could keep SQLite from taking it. Emptied rather than removed, so
+        # that no two processes can have a lock each.
+        os.truncate(lock, 0)
+    with closing(sqlite3.connect(lock, timeout=BUSY_SECONDS, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         yield
         db.execute("ROLLBACK")
@@ -234,39 +276,3 @@ def _dated(file: Path, why: str) -> Path:
     day = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     names = [f"{file.stem}.{why}-{day}{more}{file.suffix}" for more in ("", *(f"-{n}" for n in range(2, 100)))]
     return next(path for path in map(file.with_name, names) if not path.exists())
-
-
-def shown(file: Path) -> str:
-    """Where `file` is, as it may stand in a notebook that is handed on: without anybody's name in it."""
-    if home := os.environ.get("GRADACC_HOME"):
-        folder, name = Path(home).expanduser(), "GRADACC_HOME"
-    else:
-        folder, name = Path.home(), "~"
-    return f"{name}/{file.relative_to(folder).as_posix()}" if file.is_relative_to(folder) else str(file)
-
-
-def _set_aside_text(kept: Path, *, newer: bool) -> Text:
-    why_en = "was written by a newer version of the course" if newer else "is damaged"
-    why_nl = "is door een nieuwere versie van de cursus geschreven" if newer else "is beschadigd"
-    return Text(
-        f"Your progress file {why_en}. It was kept as {shown(kept)}, and a new one was begun.",
-        f"Je voortgangsbestand {why_nl}. Het is bewaard als {shown(kept)}, en er is een nieuw begonnen.",
-    )
-
-
-def _migrated(kept: Path) -> Text:
-    return Text(
-        f"Your progress file was of an older version and is now up to date. A copy was kept as {shown(kept)}.",
-        f"Je voortgangsbestand was van een oudere versie en is nu bijgewerkt. Een kopie is bewaard als {shown(kept)}.",
-    )
-
-
-def _not_kept(file: Path, error: Exception) -> Text:
-    why = getattr(error, "strerror", None) or str(error)
-    return Text(
-        f"Your answers are graded but cannot be saved in {shown(file.parent)} ({why}). Free some disk space, or set"
-        " GRADACC_HOME to a folder you may write in; what you answer until then is saved once that works.",
-        f"Je antwoorden worden nagekeken maar kunnen niet worden opgeslagen in {shown(file.parent)} ({why}). Maak"
-        " schijfruimte vrij, of zet GRADACC_HOME op een map waarin je mag schrijven; wat je tot dan antwoordt wordt"
-        " opgeslagen zodra dat lukt.",
-    )

@@ -17,7 +17,17 @@ import pytest
 from click.testing import CliRunner
 
 from gradacc_lessons.cli import main
-from gradacc_lessons.progress import PASS_MARK, Prediction, Progress, learner_progress, passes, progress_file, summary
+from gradacc_lessons.progress import (
+    PASS_MARK,
+    Prediction,
+    Progress,
+    chosen_language,
+    learner_progress,
+    passes,
+    progress_file,
+    shown,
+    summary,
+)
 from gradacc_lessons.progress_store import VERSIONS
 from gradacc_lessons.text import LANGUAGES
 
@@ -150,6 +160,43 @@ def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp
     learner_progress().set("language", "nl")
     assert summary() == summary("nl") != summary("en")
     assert CliRunner().invoke(main, ["progress"]).output == summary("nl") + "\n"
+
+
+def test_the_chosen_language_is_read_without_leaving_a_trace(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADACC_HOME", str(file.parent))
+    assert chosen_language() == "en" and not file.parent.exists()
+    old_file(file, 1)
+    for damage, language in ((choose_dutch, "nl"), (damage_tables, "en"), (damage_all, "en")):
+        damage(file)
+        was = {path.name: path.read_bytes() for path in file.parent.iterdir()}
+        assert chosen_language() == language
+        assert {path.name: path.read_bytes() for path in file.parent.iterdir()} == was
+    file.unlink()
+    Progress(file).set("language", "nl")
+    holder = sqlite3.connect(file)  # what was written last is in the journal beside the file, and another one reads
+    holder.execute("SELECT * FROM settings").fetchall()
+    Progress(file).set("seed", "abc")
+    assert file.with_name(file.name + "-wal").stat().st_size and chosen_language() == "nl"
+    holder.close()
+
+
+def test_a_home_folder_of_nobody_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADACC_HOME", "~nobody-here/x")
+    with pytest.raises(ValueError, match="~nobody-here/x cannot be found, as there is no home folder ~nobody-here"):
+        progress_file()
+    assert shown(Path("/data/progress.sqlite")) == "/data/progress.sqlite"
+
+
+@pytest.mark.parametrize("home", ["GRADACC_HOME", "HOME"])
+def test_a_folder_and_what_is_in_it_are_shown_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.delenv("GRADACC_HOME", raising=False)
+    monkeypatch.setenv(home, str(tmp_path / "somebody"))
+    name = "~" if home == "HOME" else home
+    assert shown(tmp_path / "somebody") == name
+    assert shown(tmp_path / "somebody" / "a" / "b.sqlite") == f"{name}/a/b.sqlite"
+    assert shown(tmp_path) == str(tmp_path)
 
 
 # Several at once
@@ -304,7 +351,38 @@ def damage_tables(file: Path) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("damage", [damage_all, damage_inside, damage_tables])
+def changed(*statements: str):  # type: ignore[no-untyped-def]
+    """A damage that SQL does."""
+
+    def change(file: Path) -> None:
+        db = sqlite3.connect(file)
+        db.execute("PRAGMA journal_mode = DELETE")
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+        db.close()
+
+    return change
+
+
+choose_dutch = changed("INSERT INTO settings VALUES ('language', 'nl')")
+DAMAGES = {
+    "all": damage_all,
+    "inside": damage_inside,
+    "no_table": damage_tables,
+    "no_column": changed("ALTER TABLE answers DROP COLUMN fraction"),
+    "no_column_of_a_later_version": changed("ALTER TABLE takes DROP COLUMN asked"),
+    "another_name": changed("ALTER TABLE predictions RENAME COLUMN measured TO found"),
+    "one_column_more": changed("ALTER TABLE settings ADD COLUMN more TEXT"),
+    "no_key": changed("DROP TABLE settings", "CREATE TABLE settings (name TEXT, value TEXT NOT NULL)"),
+    "a_view": changed("ALTER TABLE takes RENAME TO others", "CREATE VIEW takes AS SELECT * FROM others"),
+    "no_version": changed("PRAGMA user_version = 0"),
+    "a_version_below_the_first": changed("PRAGMA user_version = -1"),
+    "a_version_it_is_not": changed("DROP TABLE predictions", f"PRAGMA user_version = {len(VERSIONS) - 1}"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_file_is_kept_aside(file: Path, damage) -> None:  # type: ignore[no-untyped-def]
     add(Progress(file), "before")
     damage(file)
@@ -329,10 +407,63 @@ def test_what_is_said_holds_no_name_of_a_home_folder(tmp_path: Path, monkeypatch
     assert "cannot be saved in ~/data/blocked" in said(refused) and "somebody" not in said(refused)
 
 
-def test_damage_in_the_middle_of_a_session_is_noticed(file: Path) -> None:
+def test_another_programs_file_is_kept_aside(file: Path) -> None:
+    file.parent.mkdir(parents=True)
+    db = sqlite3.connect(file)
+    db.execute("CREATE TABLE settings (colour TEXT)")
+    db.close()
+    was = file.read_bytes()
+    progress = Progress(file)
+    assert "is damaged" in said(progress) and [path.read_bytes() for path in aside(file, "damaged")] == [was]
+    assert add(progress, "after") and questions(Progress(file)) == ["after"] and progress.saves
+
+
+def test_an_empty_file_is_a_new_one(file: Path) -> None:
+    file.parent.mkdir(parents=True)
+    file.touch()
+    progress = Progress(file)
+    assert add(progress, "one") and questions(Progress(file)) == ["one"] and not progress.notices
+
+
+LOCKS = {
+    "text": b"this is no database at all" * 400,
+    "short": b"x",
+    "header": b"SQLite format 3\0" + b"\xff" * 600,
+    "noise": random.Random(0).randbytes(5000),
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+@pytest.mark.parametrize("there", [False, True], ids=["no_file_yet", "a_file"])
+def test_whatever_is_in_the_lock_progress_is_saved(file: Path, lock: bytes, there: bool) -> None:
+    file.parent.mkdir(parents=True)
+    if there:
+        add(Progress(file), "before")
+    file.with_name("lock.sqlite").write_bytes(lock)
+    progress = Progress(file)
+    assert add(progress, "after") and progress.saves and not progress.notices
+    assert questions(Progress(file)) == (["before"] if there else []) + ["after"]
+
+
+def test_processes_that_find_a_lock_of_noise_still_wait_for_each_other(file: Path) -> None:
+    file.parent.mkdir(parents=True)
+    damage_all(file)
+    file.with_name("lock.sqlite").write_bytes(LOCKS["noise"])
+    all_of_them = [writer(file, f"w{n}", 5) for n in range(3)]
+    for process in all_of_them:
+        process.communicate(timeout=100)
+    assert [process.returncode for process in all_of_them] == [0, 0, 0]
+    assert len(aside(file, "damaged")) == 1 and len(Progress(file).answers(LESSON)) == 15
+
+
+MET = ["all", "inside", "no_table", "no_column", "no_column_of_a_later_version", "a_view"]
+
+
+@pytest.mark.parametrize("damage", [DAMAGES[name] for name in MET], ids=MET)
+def test_damage_that_an_answer_meets_is_noticed_in_mid_session(file: Path, damage) -> None:  # type: ignore[no-untyped-def]
     progress = Progress(file)
     add(progress, "before")
-    damage_all(file)
+    damage(file)
     assert add(progress, "after") and questions(progress) == ["after"]
     assert "is damaged" in said(progress) and len(aside(file, "damaged")) == 1
 
@@ -372,8 +503,20 @@ def test_no_folder_to_write_in_grades_in_memory_and_says_so(tmp_path: Path) -> N
     assert questions(progress) == ["one", "one"]
     progress.set("language", "nl")
     assert progress.language == "nl" and progress.seed() == progress.seed()
-    assert len(progress.notices) == 1 and "cannot be saved" in said(progress)
+    assert len(progress.notices) == 1 and "cannot be saved" in said(progress) and not progress.saves
     assert "GRADACC_HOME" in progress.notices[0].nl
+
+
+def test_where_nothing_can_be_kept_the_overview_does_not_say_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("GRADACC_HOME", str(tmp_path / "file"))
+    for language, kept, cannot in (
+        ("en", "Kept in", "cannot be saved in GRADACC_HOME ("),
+        ("nl", "Bewaard in", "kunnen niet worden opgeslagen in GRADACC_HOME ("),
+    ):
+        assert cannot in summary(language) and kept not in summary(language)
 
 
 FULL_DISK = """
