@@ -29,6 +29,7 @@ def in_kernel(measure: Callable[[bool], list[Row]], quick: bool) -> list[Row]:
             printed.append(message["content"]["text"])
 
     code = (
+        "from gradacc_lessons import __version__\nfrom gradacc_lessons.doctor import ready\nready(__version__)\n"  # as the set-up cell of every lesson does
         f"from benchmarks.kernel import answer\nfrom {measure.__module__} import {measure.__name__} as measure\n"
         f"answer(measure({quick}))"
     )

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from threading import Lock, RLock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,47 +56,3 @@ def seeded(seed: int) -> Iterator[None]:
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
-
-
-class _OneThread:
-    """How many workers compute on one thread now, and what the number of threads is for everybody else."""
-
-    def __init__(self) -> None:
-        self.lock, self.inside, self.usual = Lock(), 0, 1
-
-
-_ONE_THREAD = _OneThread()
-
-
-def keep_threads() -> None:
-    """Fix the calling thread's number of threads for torch: `one_thread` elsewhere will not touch it any more.
-
-    torch takes the number for a thread at that thread's first computation, and then keeps it.
-    """
-    import torch
-
-    torch.get_num_threads()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the calling thread, a worker, compute on one thread; the usual number comes back with the last worker.
-
-    The lessons' models are so small that a second thread waits longer than it computes: on two busy cores it made
-    the first point of a training run four to eight times as late.
-    """
-    import torch
-
-    state = _ONE_THREAD
-    with state.lock:
-        if state.inside == 0:
-            state.usual = torch.get_num_threads()
-        state.inside += 1
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        with state.lock:
-            state.inside -= 1
-            if state.inside == 0:
-                torch.set_num_threads(state.usual)

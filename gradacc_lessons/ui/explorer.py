@@ -16,7 +16,6 @@ from typing import Any
 import ipywidgets as widgets
 import pandas as pd
 
-from gradacc_lessons.device import keep_threads, one_thread
 from gradacc_lessons.ui.controls import Control
 from gradacc_lessons.ui.figure import LiveFigure
 from gradacc_lessons.ui.progress import wait_with_progress
@@ -207,16 +206,14 @@ class Explorer:
         self._idle.clear()
         if not self._working:
             self._working = True
-            keep_threads()
             Thread(target=self._work, daemon=True, name="explorer").start()
 
     def _work(self) -> None:
-        with one_thread():
-            while (run := self._next_run()) is not None:
-                try:
-                    self._consume(run)
-                except BaseException as error:  # also SystemExit: whoever waits must hear of it
-                    self._fail(error)
+        while (run := self._next_run()) is not None:
+            try:
+                self._consume(run)
+            except BaseException as error:  # also SystemExit: whoever waits must hear of it
+                self._fail(error)
 
     def _next_run(self) -> Run | None:
         with self._lock:

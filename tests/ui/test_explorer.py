@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
 from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run
 
@@ -259,30 +258,6 @@ def two_threads() -> Iterator[int]:
     torch.set_num_threads(2)
     yield 2
     torch.set_num_threads(before)
-
-
-def test_workers_compute_on_one_thread_and_leave_every_other_thread_its_number(two_threads: int) -> None:
-    usual = two_threads
-    seen: list[int] = []
-
-    def rows() -> Iterator[dict[str, Any]]:
-        seen.append(torch.get_num_threads())
-        time.sleep(0.05)
-        yield {"number": 0, "value": 1}
-
-    explorers = [build(Experiment()) for _ in range(3)]
-    for explorer in explorers:
-        explorer._plan = lambda **values: Run(rows, 1)
-        explorer.start()
-    for explorer in explorers:
-        explorer.wait(PATIENCE)
-    _let_workers_end()
-    later: list[int] = []
-    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
-    thread.start()
-    thread.join()
-    assert seen == [1, 1, 1]
-    assert later == [torch.get_num_threads()] == [usual]
 
 
 def test_an_exit_inside_the_experiment_is_heard_by_whoever_waits() -> None:
