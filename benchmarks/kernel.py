@@ -12,6 +12,12 @@ from benchmarks.row import Row
 HERE = Path(__file__).resolve().parent.parent
 LIMIT = 180
 """Seconds after which a measurement is given up."""
+SET_UP = """
+from gradacc_lessons import __version__
+from gradacc_lessons.doctor import ready
+ready(__version__)
+"""
+"""What the set-up cell of every lesson does."""
 _ANSWER = "rows of the benchmark:"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -29,7 +35,7 @@ def in_kernel(measure: Callable[[bool], list[Row]], quick: bool) -> list[Row]:
             printed.append(message["content"]["text"])
 
     code = (
-        "from gradacc_lessons import __version__\nfrom gradacc_lessons.doctor import ready\nready(__version__)\n"  # as the set-up cell of every lesson does
+        f"{SET_UP}\n"
         f"from benchmarks.kernel import answer\nfrom {measure.__module__} import {measure.__name__} as measure\n"
         f"answer(measure({quick}))"
     )

@@ -251,15 +251,6 @@ def test_no_thread_is_left_when_nothing_runs() -> None:
     assert not any(thread.name == "explorer" for thread in threading.enumerate())
 
 
-@pytest.fixture
-def two_threads() -> Iterator[int]:
-    """torch computes on two threads, as it does by itself on most machines."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield 2
-    torch.set_num_threads(before)
-
-
 def test_an_exit_inside_the_experiment_is_heard_by_whoever_waits() -> None:
     def rows() -> Iterator[dict[str, Any]]:
         yield {"number": 0, "value": 1}
