@@ -12,7 +12,7 @@ from typing import Any
 
 from gradacc_lessons.detective.rig import run_all
 from gradacc_lessons.detective.scenarios import KEYWORDS
-from gradacc_lessons.detective.sending import code_file
+from gradacc_lessons.detective.sending import ON_THE_WAY, code_file, portable
 from gradacc_lessons.detective.wire import Array, pack
 
 REQUIRED = 5
@@ -36,14 +36,15 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     stage = "load"
     try:
         sys.path[:] = header["sys_path"]
-        loop = _fetch(header["source"])
+        source = _Source(header["source"])
+        loop = source.fetch()
         stage = "run"
         if header["mode"] == "load":
             reply["status"] = "loaded"
         elif header["mode"] == "values":
             reply |= {"status": "returned", "values": [plain(loop(*call)) for call in header["calls"]]}
         else:
-            measured, found = _try(loop, header["specs"], arrays)
+            measured, found = _try(loop, source, header["specs"], arrays)
             reply |= measured
     except LoadError as error:
         reply |= {"status": error.problem, "known": error.known}
@@ -53,14 +54,16 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     return pack(reply, found)
 
 
-def _try(loop: Any, specs: list[dict[str, Any]], arrays: dict[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+def _try(
+    loop: Any, source: "_Source", specs: list[dict[str, Any]], arrays: dict[str, Array]
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """The answer to mode "diagnose": run the loop in the scenarios that suit its keywords, if it can be called."""
     status, accepted = fits(loop)
     reply = {"status": status, "kind": type(loop).__name__, "accepted": accepted}
     if status != "ran":
         return reply, {}
     suited = [spec for spec in specs if spec["needs"] in (None, *accepted) and spec["unless"] not in accepted]
-    records, found, seconds = run_all(suited, arrays, loop, accepted)
+    records, found, seconds = run_all(suited, arrays, source.fetch, accepted)
     return {**reply, "records": records, "seconds": seconds}, found
 
 
@@ -91,7 +94,7 @@ def fits(loop: Any) -> tuple[str, list[str]]:
 def describe(error: BaseException, file: str | None) -> dict[str, Any]:
     """Kind, words and place of an error; the place is the innermost line of the learner's own code."""
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if frame.filename == file]
+    theirs = [frame for frame in frames if frame.filename in (file, ON_THE_WAY)]
     theirs = theirs or [frame for frame in frames if not _is_ours_or_installed(frame.filename)]
     place = theirs[-1] if theirs else None
     if isinstance(error, SyntaxError):
@@ -123,12 +126,27 @@ def _code_file(loop: Any, source: dict[str, Any]) -> str | None:
     return str(source["path"]) if source["kind"] == "file" else code_file(loop)
 
 
-def _fetch(source: dict[str, Any]) -> Callable[..., Any]:
-    if source["kind"] == "pickle":
-        import cloudpickle
+class _Source:
+    """Where the learner's function comes from, as often as it is needed: always as it was before it first ran."""
 
-        loop: Callable[..., Any] = cloudpickle.loads(base64.b64decode(source["bytes"]))
+    def __init__(self, source: dict[str, Any]) -> None:
+        self.source = source
+        self.pickled = base64.b64decode(source["bytes"]) if source["kind"] == "pickle" else None
+
+    def fetch(self) -> Any:
+        """The function, with the state that it had in the beginning."""
+        if self.pickled is not None:
+            import cloudpickle
+
+            return cloudpickle.loads(self.pickled)
+        loop = _from_file(self.source)
+        # A file may do a lot of work of its own; it is run again only where the function cannot be copied.
+        with contextlib.suppress(Exception):
+            self.pickled = base64.b64decode(portable(loop)["bytes"])
         return loop
+
+
+def _from_file(source: dict[str, Any]) -> Callable[..., Any]:
     path = Path(source["path"])
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(f"learner_{path.stem}", path)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Literal
 
 from gradacc_lessons.detective import limits
@@ -23,7 +24,7 @@ GRACE_SECONDS = 5.0
 """Beyond the check's own limit, for the worker to end it and to say so."""
 CLOSE_SECONDS = 3.0
 """For a worker to end what it runs when it is told to go."""
-COMMAND = [sys.executable, "-m", "gradacc_lessons.detective.worker"]
+COMMAND = [sys.executable, "-P", "-m", "gradacc_lessons.detective.worker"]
 
 
 class WorkerError(RuntimeError):
@@ -187,14 +188,27 @@ def ask_once(request: bytes, time_limit: float) -> Answer:
 
 
 def environment() -> dict[str, str]:
-    """One thread, no GPU, no spare heaps that would count as memory, and the same import path as here."""
+    """One thread, no GPU, no spare heaps that would count as memory, and the import path for what the worker needs."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    path = os.pathsep.join(import_path())
+    path = os.pathsep.join(worker_path())
     return {**os.environ, **single, "CUDA_VISIBLE_DEVICES": "", "MALLOC_ARENA_MAX": "1", "PYTHONPATH": path}
 
 
+def worker_path() -> list[str]:
+    """sys.path without the learner's own folders, where a random.py would take the place of Python's.
+
+    Those are the current folder and that of the script that runs. A check looks in them too: it has `import_path`.
+    """
+    main = sys.modules["__main__"]
+    script = getattr(main, "__file__", None) if getattr(main, "__spec__", None) is None else None
+    own = {os.path.realpath(folder) for folder in (os.getcwd(), script and os.path.dirname(script)) if folder}
+    path = [folder for folder in import_path() if os.path.realpath(folder) not in own]
+    course = str(Path(__file__).parents[2])
+    return path if course in path else [*path, course]
+
+
 def import_path() -> list[str]:
-    """sys.path, with the current folder by name."""
+    """sys.path, with the current folder by name: where a check finds what the learner's code imports."""
     return [folder or os.getcwd() for folder in sys.path]
 
 

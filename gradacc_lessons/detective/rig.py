@@ -6,13 +6,15 @@ writes down what happened.
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from gradacc_lessons.detective.sending import MisuseError
@@ -98,30 +100,35 @@ class Bench:
             "forwards": 0,
             "backwards": 0,
             "pushed": 0,
-            "largest_forward": 0,
+            "foreign_forwards": 0,
+            "largest_backward": 0,
+            "together": 0,
             "data_changed": False,
             "list_changed": False,
         }
         self.made = 0
+        self.forwards: list[_Forward] = []
 
-    def run(self, loop: Callable[..., Any], accepted: list[str]) -> None:
-        """Two epochs of `loop`, with the keywords it accepts."""
+    def run(self, loop: Callable[..., Any], accepted: list[str], *, metered: bool = True) -> None:
+        """Two epochs of `loop`, with the keywords it accepts. `metered`: the bytes that graphs keep are counted."""
         keywords = {"count": count, "max_norm": self.spec["max_norm"], "scheduler": self.scheduler}
         keywords = {name: keywords[name] for name in accepted}
-        one_graph = self._graph_of_one_micro_batch()
+        one_graph = self._graph_of_one_micro_batch() if metered else 1.0
         hooks = [
             register_optimizer_step_pre_hook(self._before_any_update),
             self.optimizer.register_step_post_hook(self._after_update),
-            self.model.register_forward_hook(self._after_forward),
+            # Not on the model itself: a loop may copy or save it, and our hooks are no part of it.
+            register_module_forward_hook(self._after_forward),
         ]
         try:
             for _ in range(self.spec["epochs"]):
-                with self.meter.watch():
+                with self.meter.watch() if metered else nullcontext():
                     self._epoch(loop, keywords)
         finally:
             for hook in hooks:
                 hook.remove()
         self.record["graphs"] = self.meter.peak / one_graph
+        self.record["together"] = together(self.forwards)
 
     def _epoch(self, loop: Callable[..., Any], keywords: dict[str, Any]) -> None:
         before, given = self.made, list(self.batches)
@@ -157,7 +164,8 @@ class Bench:
         }
 
     def _parameters(self) -> Array:
-        return nn.utils.parameters_to_vector(self.model.parameters()).detach().numpy().copy()
+        # Converted, as the loop may have changed the model's precision, and numpy does not know all of them.
+        return nn.utils.parameters_to_vector(self.model.parameters()).detach().double().numpy().copy()
 
     def _graph_of_one_micro_batch(self) -> float:
         meter = GraphMeter(self.model)
@@ -175,15 +183,40 @@ class Bench:
             self.rates.append(float(self.optimizer.param_groups[0]["lr"]))
             self.after_updates.append(self._parameters())
 
-    def _after_forward(self, _: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def _after_forward(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if module is not self.model:
+            self.record["foreign_forwards"] += type(module) is type(self.model)
+            return
         self.record["forwards"] += 1
-        self.record["largest_forward"] = max(self.record["largest_forward"], len(inputs[0]))
-        if output.requires_grad:
-            output.register_hook(self._after_backward)
+        if isinstance(output, Tensor) and output.requires_grad:
+            forward = _Forward(len(inputs[0]), self.record["backwards"])
+            self.forwards.append(forward)
+            output.register_hook(lambda gradient: self._after_backward(forward, gradient))
 
-    def _after_backward(self, gradient: Tensor) -> None:
+    def _after_backward(self, forward: "_Forward", gradient: Tensor) -> None:
+        if forward.backward is None:
+            forward.backward = self.record["backwards"]
+            self.record["largest_backward"] = max(self.record["largest_backward"], forward.examples)
         self.record["backwards"] += 1
         self.record["pushed"] += bool(gradient.any())
+
+
+@dataclass
+class _Forward:
+    """One forward of the model, with a graph."""
+
+    examples: int
+    """How many went through the model at once."""
+    made: int
+    """The backwards there had been before it."""
+    backward: int | None = None
+    """The backwards there had been before its own; None while it has not gone backward."""
+
+
+def together(forwards: list[_Forward]) -> int:
+    """The most forwards that waited for their backward at the same time; those that never go backward do not count."""
+    gone = [(one.made, one.backward) for one in forwards if one.backward is not None]
+    return max((sum(made <= moment <= backward for made, backward in gone) for _, moment in gone), default=0)
 
 
 def count(batch: Batch) -> int:
@@ -192,21 +225,36 @@ def count(batch: Batch) -> int:
 
 
 def run_all(
-    specs: list[dict[str, Any]], arrays: dict[str, Array], loop: Callable[..., Any], accepted: list[str]
+    specs: list[dict[str, Any]], arrays: dict[str, Array], fetch: Callable[[], Callable[..., Any]], accepted: list[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Array], float]:
-    """Run `loop` in every scenario: the records, the arrays, and the seconds it took."""
+    """Run the loop in every scenario: the records, the arrays, and the seconds it took.
+
+    `fetch` gives the loop anew for each, as a loop may keep something from one epoch to the next, and a scenario is
+    another training run. Graphs are metered in the first one; where a loop cannot run under the meter, in none."""
     began = time.perf_counter()
     records: list[dict[str, Any]] = []
     out: dict[str, Array] = {}
-    for spec in specs:
-        name, length = spec["name"], spec["micro_batches"]
-        bench = Bench(
-            spec,
-            [arrays[f"{name}/inputs/{k}"] for k in range(length)],
-            [arrays[f"{name}/labels/{k}"] for k in range(length)],
-            arrays[f"{name}/start"],
-        )
-        bench.run(loop, accepted)
+    for number, spec in enumerate(specs):
+        try:
+            bench = _run(spec, arrays, fetch(), accepted, metered=number == 0)
+        except RuntimeError as error:
+            if number or "saved tensor hooks" not in str(error):
+                raise
+            bench = _run(spec, arrays, fetch(), accepted, metered=False)
         records.append(bench.record)
-        out |= {f"{name}/{key}": array for key, array in bench.arrays().items()}
+        out |= {f"{spec['name']}/{key}": array for key, array in bench.arrays().items()}
     return records, out, time.perf_counter() - began
+
+
+def _run(
+    spec: dict[str, Any], arrays: dict[str, Array], loop: Callable[..., Any], accepted: list[str], *, metered: bool
+) -> Bench:
+    name, length = spec["name"], spec["micro_batches"]
+    bench = Bench(
+        spec,
+        [arrays[f"{name}/inputs/{k}"] for k in range(length)],
+        [arrays[f"{name}/labels/{k}"] for k in range(length)],
+        arrays[f"{name}/start"],
+    )
+    bench.run(loop, accepted, metered=metered)
+    return bench

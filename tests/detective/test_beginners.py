@@ -15,7 +15,7 @@ from gradacc_lessons.detective.verdict import judge
 MOST_UNNAMED = 0.02
 """Of the wrong ways. Those left make four mistakes at once, or do what no single word of the catalogue covers."""
 ALL = list(ways())
-SOME = ALL[:: len(ALL) // 24]
+SOME = ALL[::236]
 """Among them every place of zero_grad, every test, divisor and tail."""
 
 

@@ -91,6 +91,13 @@ def test_no_text_gives_the_repaired_line_away(fault):
             assert not found, (words, found)
 
 
+def test_step_never_stands_alone():
+    """It could be a micro-batch or an update; only names in code and the N of the course may have it."""
+    said = [text for fault in FAULTS.values() for text in texts(fault)] + [*SENTENCES.values(), *PLACES.values()]
+    for words in [words for text in said for words in (text.en, text.nl)]:
+        assert not re.search(r"(?<![\w.])(?<!accumulation )(steps?|stap(pen)?)(?!\w)", words), words
+
+
 def test_no_sentence_gives_a_repaired_line_away():
     for text in SENTENCES.values():
         for words in (text.en, text.nl):

@@ -1,9 +1,11 @@
 """FILE:FUNCTION: found, refused with a sentence, and never run in this process."""
 
 import sys
+from types import ModuleType
 
 import pytest
 
+from gradacc_lessons.detective import sending
 from gradacc_lessons.detective.diagnose import Outcome, diagnose
 from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE
 from gradacc_lessons.detective.files import LoadFunctionError, load_function
@@ -122,3 +124,14 @@ def test_what_is_found_and_no_function_is_diagnosed_as_such(tmp_path):
 def test_dutch(tmp_path):
     with pytest.raises(LoadFunctionError, match="Er is geen bestand"):
         load_function("nergens.py:train_epoch", language="nl")
+
+
+def test_a_folder_whose_name_begins_like_ours_is_the_learners_own(tmp_path, monkeypatch):
+    """Its functions travel with their code: the checking process does not find the module."""
+    monkeypatch.setattr(sending, "__file__", str(tmp_path / "gradacc_lessons" / "detective" / "sending.py"))
+    mine = ModuleType("gradacc_lessons_mine.loop")
+    mine.__file__ = str(tmp_path / "gradacc_lessons_mine" / "loop.py")
+    assert not sending._is_installed(mine)
+    ours = ModuleType("gradacc_lessons.loop")
+    ours.__file__ = str(tmp_path / "gradacc_lessons" / "loop.py")
+    assert sending._is_installed(ours)
