@@ -20,7 +20,9 @@ endif
 RUN = .venv/bin/python
 # Without a network, and with a home folder of their own for progress and settings.
 OFFLINE = $(RUN) tests/offline/run.py
-NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout 120
+# Two at a time: a file of tests, or a notebook, stays in one process. The browser has the machine for itself.
+PAIRS = --numprocesses 2 --dist loadfile
+NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout 120 --numprocesses 2 --dist loadscope
 COLAB_LESSONS = notebooks/01_accumulate.ipynb notebooks/02_scale_the_loss.ipynb
 COLAB_TESTS = tests/ui tests/quiz
 
@@ -28,7 +30,7 @@ COLAB_TESTS = tests/ui tests/quiz
 PIP = export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
 	quiet=--quiet; if [ -t 1 ]; then quiet=; fi; $(RUN) -m pip install $$quiet --constraint constraints.txt
 LINUX_DEFAULT = $(and $(filter default,$(TORCH)),$(filter Linux,$(shell uname)))
-SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 1.6 GB),about 1.6 GB)
+SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 2 GB),about 2 GB)
 
 .PHONY: help lab install test test-all lint notebooks bench clean
 
@@ -51,17 +53,19 @@ lab: .venv/.installed-base
 install: .venv/.installed-dev
 
 test: .venv/.installed-dev .venv-colab/.installed
-	$(OFFLINE) $(RUN) -m pytest tests
+	$(OFFLINE) $(RUN) -m pytest $(PAIRS) tests --ignore=tests/browser
+	$(OFFLINE) $(RUN) -m pytest tests/browser
 	$(OFFLINE) $(RUN) -m pytest $(NBVAL) notebooks
 	@echo "Under the versions that Colab publishes:"
-	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(COLAB_TESTS)
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(PAIRS) $(COLAB_TESTS)
 	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(NBVAL) $(COLAB_LESSONS)
 
 test-all: .venv/.installed-dev .venv-colab/.installed
-	$(OFFLINE) $(RUN) -m pytest -m "long or not long" tests
+	$(OFFLINE) $(RUN) -m pytest $(PAIRS) -m "long or not long" tests --ignore=tests/browser
+	$(OFFLINE) $(RUN) -m pytest tests/browser
 	$(OFFLINE) $(RUN) -m pytest $(NBVAL) notebooks
 	@echo "Under the versions that Colab publishes:"
-	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(COLAB_TESTS)
+	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(PAIRS) $(COLAB_TESTS)
 	$(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings $(NBVAL) notebooks
 
 lint: .venv/.installed-dev
