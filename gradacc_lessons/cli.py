@@ -1,6 +1,8 @@
 """The command `gradacc`. Every command is one call into a room; what a room needs is imported only there."""
 
+import io
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,9 @@ LANGUAGE = click.option(
     help="The language of the answer; without it, the one you chose in the lessons.",
 )
 
+STEERING = ("Cc", "Cf", "Cs")
+"""Unicode's control and format characters, and halves of characters that no encoding has."""
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="gradacc")
@@ -28,6 +33,9 @@ def main() -> None:
 
     Open the lessons:  gradacc lab
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
@@ -44,7 +52,7 @@ def lab(folder: Path | None, options: tuple[str, ...]) -> None:
 
     with _one_sentence():
         place, sentence = lessons_folder(folder)
-        click.echo(sentence)
+        _say(sentence)
         open_lab(place, options)
 
 
@@ -59,7 +67,7 @@ def doctor() -> None:
     from gradacc_lessons.doctor import checkup
 
     result = checkup()
-    click.echo(str(result))
+    _say(str(result))
     sys.exit(0 if result.ok else 1)
 
 
@@ -104,7 +112,7 @@ def progress(language: Language | None) -> None:
     from gradacc_lessons.progress import summary
 
     with _one_sentence():
-        click.echo(summary(language))
+        _say(summary(language))
 
 
 @main.command()
@@ -127,12 +135,14 @@ def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
     """
     from gradacc_lessons.detective.diagnose import diagnose as diagnose_loop
     from gradacc_lessons.detective.files import load_function
-    from gradacc_lessons.progress import learner_progress
+    from gradacc_lessons.home import expanded
+    from gradacc_lessons.progress import chosen_language
 
-    answer_in = language or learner_progress().language
     with _one_sentence():
+        expanded(target)  # the ~ of nobody ends here
+        answer_in = language or chosen_language()
         diagnosis = diagnose_loop(load_function(target, language=answer_in), scope, language=answer_in)
-    click.echo(str(diagnosis))
+    _say(str(diagnosis))
     sys.exit(0 if diagnosis.correct else 1)
 
 
@@ -151,9 +161,9 @@ def publish(repository: str, dry_run: bool) -> None:
     with _one_sentence():
         changed = write_address(repository, dry_run=dry_run)
     for path in changed:
-        click.echo(f"{'would change' if dry_run else 'changed'}  {path}")
+        _say(f"{'would change' if dry_run else 'changed'}  {path}")
     if not changed:
-        click.echo(f"Everything already points to {repository}.")
+        _say(f"Everything already points to {repository}.")
 
 
 @main.group()
@@ -181,8 +191,8 @@ def notebooks_execute(files: tuple[Path, ...]) -> None:
 
     with _one_sentence():
         for file in lessons(files):
-            click.echo(f"{file.name} ...", nl=False)
-            click.echo(f" {execute_and_clean(file):.0f} s")
+            _say(f"{file.name} ...", end="")
+            _say(f" {execute_and_clean(file):.0f} s")
 
 
 @notebooks.command("clean")
@@ -197,7 +207,7 @@ def notebooks_clean(files: tuple[Path, ...]) -> None:
 
     with _one_sentence():
         for file in lessons(files):
-            click.echo(f"{file.name}: {'cleaned' if clean_file(file) else 'was clean'}")
+            _say(f"{file.name}: {'cleaned' if clean_file(file) else 'was clean'}")
 
 
 @notebooks.command("check")
@@ -223,24 +233,47 @@ def notebooks_template() -> None:
     """
     from gradacc_lessons.authoring.cells import template
 
-    click.echo(template())
+    _say(template())
 
 
 def _report(problems: list[str], all_well: str) -> None:
     for problem in problems:
-        click.echo(problem)
+        _say(problem)
     if not problems:
-        click.echo(all_well)
+        _say(all_well)
     sys.exit(1 if problems else 0)
 
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """A mistake in what was asked for ends in its own sentence, without a traceback."""
+    """A mistake in what was asked for, or a machine that refuses it, ends in its own sentence, without a traceback."""
     try:
         yield
-    except (ValueError, FileNotFoundError, PermissionError) as error:
-        raise click.ClickException(str(error)) from error
+    except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise  # click's own ways to end, and a reader of the output that has seen enough
+    except (ValueError, OSError, RuntimeError) as error:
+        raise click.ClickException(_printable(_words(error))) from error
+
+
+def _words(error: Exception) -> str:
+    """What the error says; of the system's own, the file and the reason without the number."""
+    if isinstance(error, OSError) and error.strerror:
+        files = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
+    return str(error).strip() or type(error).__name__
+
+
+def _say(text: str, end: str = "\n") -> None:
+    click.echo(_printable(text) + end, nl=False)
+
+
+def _printable(text: str) -> str:
+    """Learners' code and file names may hold anything: what would steer the terminal is written as an escape."""
+    return "".join(_escaped(char) if unicodedata.category(char) in STEERING else char for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char if char in "\n\t" else char.encode("unicode_escape").decode("ascii")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from gradacc_lessons import __version__
 from gradacc_lessons.cli import main
 from gradacc_lessons.course import course_folder
+from gradacc_lessons.progress import Progress, progress_file
 
 CORRECT = """
 def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
@@ -113,7 +114,15 @@ def test_a_wrong_loop_is_named_and_exits_with_1(tmp_path, language):
 
 @pytest.mark.parametrize(
     "target",
-    ["no_colon", "missing.py:train_epoch", "{file}:nothing", "{file}:", ":train_epoch", "{broken}:train_epoch"],
+    [
+        "no_colon",
+        "missing.py:train_epoch",
+        "{file}:nothing",
+        "{file}:",
+        ":train_epoch",
+        "{broken}:train_epoch",
+        "~nobody-here/x.py:f",
+    ],
 )
 def test_what_cannot_be_diagnosed_is_a_sentence(tmp_path, target):
     loop(tmp_path, CORRECT)
@@ -122,6 +131,79 @@ def test_what_cannot_be_diagnosed_is_a_sentence(tmp_path, target):
     result = run("diagnose", target.format(**names))
     assert result.exit_code == 1
     assert result.output.startswith("Error: ") and "Traceback" not in result.output
+
+
+def test_what_a_loop_says_cannot_steer_the_terminal_or_end_the_command(tmp_path):
+    """Half a character, colours, a bell, text from right to left, a return to the beginning of the line."""
+    odd = "half \\udc80 \\x1b[31mred\\x07 \\u202eback\\r \\x9b2J é"
+    source = CORRECT.replace("    optimizer.zero_grad()\n", f"    raise ValueError('{odd}')\n", 1)
+    command = [sys.executable, "-m", "gradacc_lessons", "diagnose", loop(tmp_path, source), "--language", "en"]
+    for encoding in ("utf-8", "latin-1", "cp1252"):
+        env = {**os.environ, "PYTHONIOENCODING": encoding}
+        ended = subprocess.run(command, capture_output=True, env=env)
+        said = ended.stdout.decode(encoding)
+        assert ended.returncode == 1 and ended.stderr == b""
+        assert r"half \udc80 \x1b[31mred\x07 \u202eback\r \x9b2J é" in said
+        assert all(char.isprintable() or char == "\n" for char in said)
+
+
+def test_what_a_file_says_when_it_is_imported_cannot_either(tmp_path):
+    result = run("diagnose", loop(tmp_path, "raise ValueError('\\udc80 \\x1b[31m')"))
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ") and r"\udc80 \x1b[31m" in result.output
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotADirectoryError(20, "Not a directory", "afile/x"),
+        OSError(28, "No space left on device"),
+        RuntimeError("Could not determine home directory."),
+        RuntimeError(),
+        ValueError("a \x1b[31mred\udc80 one"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_room_refuses_is_one_sentence(monkeypatch, error):
+    def refuse(language):
+        raise error
+
+    monkeypatch.setattr("gradacc_lessons.progress.summary", refuse)
+    result = run("progress")
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ") and len(result.output.splitlines()) == 1
+    words = {"NotADirectoryError": "afile/x: Not a directory", "OSError": "No space left on device"}
+    expected = words.get(type(error).__name__, str(error) or "RuntimeError")
+    assert result.output == f"Error: {expected}\n".replace("\x1b", r"\x1b").replace("\udc80", r"\udc80")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
+    def broken(language):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("gradacc_lessons.progress.summary", broken)
+    assert "Error" not in CliRunner().invoke(main, ["progress"]).output
+
+
+@pytest.mark.parametrize(
+    "arguments", [("diagnose", "my_loop.py:train_epoch"), ("progress",)], ids=["diagnose", "progress"]
+)
+def test_a_home_of_nobody_is_a_sentence(monkeypatch, arguments):
+    monkeypatch.setenv("GRADACC_HOME", "~nobody-here/x")
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ~nobody-here/x cannot be found, as there is no home folder ~nobody-here")
+
+
+def test_a_diagnosis_makes_no_file_and_speaks_the_language_of_the_one_there_is(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("GRADACC_HOME", str(home))
+    assert run("diagnose", loop(tmp_path, CORRECT)).output.startswith("✔ Correct.")
+    assert not home.exists()
+    Progress(progress_file()).set("language", "nl")
+    before = sorted(path.name for path in home.iterdir())
+    assert run("diagnose", loop(tmp_path, CORRECT)).output.startswith("✔ Goed.")
+    assert sorted(path.name for path in home.iterdir()) == before
 
 
 def test_publish_refuses_what_is_no_repository_in_a_sentence():
