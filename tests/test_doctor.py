@@ -86,8 +86,8 @@ def a_full_disk(monkeypatch):
 
 
 def no_process_of_its_own(monkeypatch):
-    monkeypatch.setattr(client, "WORKER", client.Worker())
-    monkeypatch.setattr(client, "COMMAND", [sys.executable, "-c", "raise SystemExit('no room for a process')"])
+    command = [sys.executable, "-c", "raise SystemExit('no room for a process')"]
+    monkeypatch.setattr(client, "WORKER", client.Worker(command))
 
 
 BREAKS = {
