@@ -65,11 +65,11 @@ def test_every_gradacc_command_and_option_that_is_named_exists(page: Path) -> No
     for code in code_in(page):
         words = shlex.split(code.replace("\\", "/")) if re.match(r"(\S*[/\\])?gradacc( |$)", code) else []
         command: click.Command = main
-        while isinstance(command, click.Group) and len(words) > 1:
+        while isinstance(command, click.Group) and len(words) > 1 and words[1] != "--help":
             words = words[1:]
             assert words[0] in command.commands, code
             command = command.commands[words[0]]
-        options = {option for parameter in command.params for option in parameter.opts}
+        options = {"--help"} | {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, code
 
 
