@@ -209,11 +209,13 @@ def explain(observations: list[Observation]) -> tuple[list[Suspicion], Observati
     seen: list[Observation] = []
     for number, kind in enumerate(kinds):
         held_before = held if number else []  # before the first kind, nothing has been explained
-        for observation in kind:
-            seen.append(observation)
-            held = _unique([s for suspicion in held for s in _fitting(suspicion, seen)])
+        for place, observation in enumerate(kind):
+            # What no fault can be added in must be explained by what is added here.
+            bound = [o for o in kind[place + 1 :] if o.scenario.name not in _NEWS]
+            held = _unique([s for suspicion in held for s in _fitting(suspicion, observation, seen + bound)])
             if not held:
                 return held_before, observation
+            seen.append(observation)
     return held, None
 
 
@@ -221,21 +223,23 @@ def _kind(scenario: Scenario) -> str:
     return f"{scenario.scope} {scenario.needs or scenario.unless}"
 
 
-def _fitting(suspicion: Suspicion, seen: list[Observation]) -> list[Suspicion]:
-    """The suspicion itself when it predicts the last observation; otherwise what it becomes with one or two of the
-    faults that this scenario is there to show, or with three that beginners make together. A fault that changes
-    nothing is not looked for."""
-    if seen[-1].agrees(suspicion.loop):
+def _fitting(suspicion: Suspicion, here: Observation, others: list[Observation]) -> list[Suspicion]:
+    """The suspicion itself when it predicts what was observed here; otherwise what it becomes with one or two of the
+    faults that this scenario is there to show, or with three that beginners make together, where that predicts the
+    others too. A fault that changes nothing is not looked for."""
+    if here.agrees(suspicion.loop):
         return [suspicion]
-    news = _NEWS.get(seen[-1].scenario.name, ())
+    news = _NEWS.get(here.scenario.name, ())
     sets = [*combinations(news, 1), *combinations(news, 2)]
     threes = combinations([fault for fault in news if fault in _OFTEN_TOGETHER], 3)
-    return _that_fit(suspicion, sets, seen) or _that_fit(suspicion, threes, seen)
+    return _that_fit(suspicion, sets, [here, *others]) or _that_fit(suspicion, threes, [here, *others])
 
 
-def _that_fit(suspicion: Suspicion, sets: Iterable[tuple[str, ...]], seen: list[Observation]) -> list[Suspicion]:
+def _that_fit(
+    suspicion: Suspicion, sets: Iterable[tuple[str, ...]], observations: list[Observation]
+) -> list[Suspicion]:
     grown = (s for faults in sets for s in _with(suspicion, faults))
-    return [s for s in grown if all(o.agrees(s.loop) for o in reversed(seen))]
+    return [s for s in grown if all(o.agrees(s.loop) for o in observations)]
 
 
 def likeliest(held: list[Suspicion], backwards: Callable[[Loop], bool]) -> list[frozenset[str]]:
