@@ -63,7 +63,7 @@ def _try(
     if status != "ran":
         return reply, {}
     suited = [spec for spec in specs if spec["needs"] in (None, *accepted) and spec["unless"] not in accepted]
-    records, found, seconds = run_all(suited, arrays, source.fetch, accepted)
+    records, found, seconds = run_all(suited, arrays, loop, accepted, source.fetch)
     return {**reply, "records": records, "seconds": seconds}, found
 
 

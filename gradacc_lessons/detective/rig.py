@@ -225,22 +225,27 @@ def count(batch: Batch) -> int:
 
 
 def run_all(
-    specs: list[dict[str, Any]], arrays: dict[str, Array], fetch: Callable[[], Callable[..., Any]], accepted: list[str]
+    specs: list[dict[str, Any]],
+    arrays: dict[str, Array],
+    loop: Callable[..., Any],
+    accepted: list[str],
+    fetch: Callable[[], Callable[..., Any]] | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Array], float]:
-    """Run the loop in every scenario: the records, the arrays, and the seconds it took.
+    """Run `loop` in every scenario: the records, the arrays, and the seconds it took.
 
-    `fetch` gives the loop anew for each, as a loop may keep something from one epoch to the next, and a scenario is
-    another training run. Graphs are metered in the first one; where a loop cannot run under the meter, in none."""
+    `fetch` gives the loop anew for each scenario but the first, since a loop may keep something from one epoch to the
+    next, and a scenario is another training run; without it, all have the same. Graphs are metered in the first one;
+    where a loop cannot run under the meter, in none."""
     began = time.perf_counter()
     records: list[dict[str, Any]] = []
     out: dict[str, Array] = {}
     for number, spec in enumerate(specs):
         try:
-            bench = _run(spec, arrays, fetch(), accepted, metered=number == 0)
+            bench = _run(spec, arrays, fetch() if fetch and number else loop, accepted, metered=number == 0)
         except RuntimeError as error:
             if number or "saved tensor hooks" not in str(error):
                 raise
-            bench = _run(spec, arrays, fetch(), accepted, metered=False)
+            bench = _run(spec, arrays, fetch() if fetch else loop, accepted, metered=False)
         records.append(bench.record)
         out |= {f"{spec['name']}/{key}": array for key, array in bench.arrays().items()}
     return records, out, time.perf_counter() - began

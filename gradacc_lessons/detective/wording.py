@@ -131,6 +131,10 @@ SENTENCES: dict[str, Text] = {
         "The function returns without a single forward: it trains nothing.",
         "De functie keert terug zonder één forward: er wordt niets getraind.",
     ),
+    "copy_trained": Text(
+        "The model that the loop is given is never trained: the forwards go through a copy of it.",
+        "Het model dat de lus krijgt wordt nooit getraind: de forwards gaan door een kopie ervan.",
+    ),
     "no_backward": Text(
         "Losses are computed and none goes backward, so there is no gradient and nothing is trained.",
         "Er worden losses berekend en geen enkele gaat backward, dus er is geen gradient en er wordt niets getraind.",
@@ -184,6 +188,19 @@ SENTENCES: dict[str, Text] = {
         "The loop is wrong, and several mistakes of the catalogue explain that equally well. Measured in {where}:",
         "De lus is fout, en meerdere fouten uit de catalogus verklaren dat even goed. Gemeten in {where}:",
     ),
+    "unknown_beside": Text(
+        "The gradient is wrong too, in a way that the catalogue does not know. Measured in {where}:",
+        "De gradient is ook fout, op een manier die de catalogus niet kent. Gemeten in {where}:",
+    ),
+    "several_beside": Text(
+        "The gradient is wrong too, and several mistakes of the catalogue explain that equally well. "
+        "Measured in {where}:",
+        "De gradient is ook fout, en meerdere fouten uit de catalogus verklaren dat even goed. Gemeten in {where}:",
+    ),
+    "right_gradient": Text(
+        "The gradient of every update is right; only the memory is not what it could be.",
+        "De gradient van elke update klopt; alleen het geheugen is niet wat het zou kunnen zijn.",
+    ),
     "updates": Text(
         "it makes {made} updates in two epochs where {wanted} belong.",
         "hij doet {made} updates in twee epochs waar er {wanted} horen.",
@@ -224,8 +241,8 @@ SENTENCES: dict[str, Text] = {
 
 PLACES: dict[str, Text] = {
     "windows": Text("full windows of equal micro-batches", "volle vensters met gelijke micro-batches"),
-    "momentum": Text("SGD with momentum", "SGD met momentum"),
-    "adam": Text("Adam", "Adam"),
+    "momentum": Text("SGD with momentum and N = 2", "SGD met momentum en N = 2"),
+    "adam": Text("Adam and N = 3", "Adam en N = 3"),
     "clip": Text("gradients large enough to be clipped", "gradiënten die groot genoeg zijn om te clippen"),
     "large gradients": Text("large gradients", "grote gradiënten"),
     "schedule": Text("a learning rate schedule", "een schema voor de learning rate"),

@@ -1,4 +1,4 @@
-"""Loops with the right gradient and the memory of the full batch."""
+"""Loops with the memory of the full batch. What they do to the gradient is another matter."""
 
 from gradacc_lessons.detective.catalogue.fault import Fault, listing
 from gradacc_lessons.text import Text
@@ -8,11 +8,11 @@ MEMORY = (
         "sum_then_backward",
         Text("The losses summed, then one backward", "Eerst de losses optellen, dan één backward"),
         Text(
-            "Right gradient, memory of the full batch: the losses of a window are added up and go backward "
-            "together, so the graph of every micro-batch stays alive until then. That memory is what "
+            "This takes the memory of the full batch: the losses of a window are collected first and go "
+            "backward afterwards, so the graph of every micro-batch stays alive until then. That memory is what "
             "accumulation should save.",
-            "Juiste gradient, geheugen van de volle batch: de losses van een venster worden opgeteld en "
-            "gaan samen backward, dus de graaf van elke micro-batch blijft tot dan bestaan. Juist dat "
+            "Dit kost het geheugen van de volle batch: de losses van een venster worden eerst verzameld en "
+            "gaan daarna pas backward, dus de graaf van elke micro-batch blijft tot dan bestaan. Juist dat "
             "geheugen wilde je besparen.",
         ),
         (
@@ -48,9 +48,9 @@ MEMORY = (
         "window_in_one_batch",
         Text("The window glued back into one batch", "Het venster weer tot één batch geplakt"),
         Text(
-            "Right gradient, memory of the full batch: the micro-batches of a window are put together again "
+            "This takes the memory of the full batch: the micro-batches of a window are put together again "
             "and go through the model at once. That is the large batch that did not fit.",
-            "Juiste gradient, geheugen van de volle batch: de micro-batches van een venster worden weer "
+            "Dit kost het geheugen van de volle batch: de micro-batches van een venster worden weer "
             "samengevoegd en gaan in één keer door het model. Dat is de grote batch die niet paste.",
         ),
         (
@@ -77,6 +77,49 @@ MEMORY = (
                     optimizer.zero_grad()
                     loss_fn(model, full_batch).backward()
                     optimizer.step()
+        """),
+    ),
+    Fault(
+        "graphs_kept_alive",
+        Text("Graphs kept that no update needs", "Grafen bewaard die geen update nodig heeft"),
+        Text(
+            "This takes the memory of the full batch: the graphs of a whole window are alive at once, and the "
+            "backward does not need them together. Something holds on to losses or outputs with their graph, "
+            "or computes one with a graph only to look at it.",
+            "Dit kost het geheugen van de volle batch: de grafen van een heel venster bestaan tegelijk, terwijl "
+            "de backward ze niet samen nodig heeft. Iets houdt losses of uitvoer vast met hun graaf, of rekent "
+            "er een uit met graaf, alleen om ernaar te kijken.",
+        ),
+        (
+            Text(
+                "Which graphs does the backward still need, and which not any more?",
+                "Welke grafen heeft de backward nog nodig, en welke niet meer?",
+            ),
+            Text(
+                "Look at what you keep for a report: is it a number, or does it hang on to everything behind it?",
+                "Kijk wat je voor een verslag bewaart: is het een getal, of hangt alles erachter er nog aan?",
+            ),
+            Text(
+                "A backward frees its graph unless it is told not to. What you only want to see needs no graph at all.",
+                "Een backward ruimt zijn graaf op, tenzij je zegt van niet. Wat je alleen wilt zien heeft geen "
+                "graaf nodig.",
+            ),
+        ),
+        "03_the_memory_wall",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                losses = []
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward(retain_graph=True)
+                        losses.append(loss)
+                    optimizer.step()
+                return losses
         """),
     ),
 )

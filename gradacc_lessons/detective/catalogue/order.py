@@ -6,12 +6,12 @@ from gradacc_lessons.text import Text
 ORDER = (
     Fault(
         "zero_grad_every_micro_batch",
-        Text("Gradients zeroed at every micro-batch", "De gradient bij elke micro-batch op nul gezet"),
+        Text("Gradients zeroed within the window", "De gradient binnen het venster op nul gezet"),
         Text(
-            "The gradients are set to zero before each micro-batch, so every backward wipes out the one "
-            "before it. The update only sees the last micro-batch of its window.",
-            "De gradient wordt voor elke micro-batch op nul gezet, dus wat er stond is weg zodra de volgende "
-            "begint. De update ziet alleen de laatste micro-batch van zijn venster.",
+            "The gradients are set to zero while their window is still being filled, and what its earlier "
+            "micro-batches brought is wiped out. The update only sees the last micro-batch of its window.",
+            "De gradient wordt op nul gezet terwijl zijn venster nog niet vol is, en wat eerdere micro-batches "
+            "brachten is weg. De update ziet alleen de laatste micro-batch van zijn venster.",
         ),
         (
             Text(
@@ -182,13 +182,16 @@ ORDER = (
         "no_accumulation",
         Text("No accumulation at all", "Helemaal geen accumulatie"),
         Text(
-            "This is the ordinary loop: zero, backward and update for each micro-batch. No two micro-batches "
-            "meet in .grad, so the effective batch is a single micro-batch.",
-            "Dit is de gewone lus: op nul zetten, backward en update voor elke micro-batch. Er komen nooit "
-            "twee micro-batches samen in .grad, dus de effectieve batch is één micro-batch.",
+            "Each micro-batch gets an update of its own, and the gradients are set to zero in between. No two "
+            "micro-batches meet in .grad, so the effective batch is a single micro-batch.",
+            "Elke micro-batch krijgt een eigen update, en daartussen wordt de gradient op nul gezet. Er komen "
+            "nooit twee micro-batches samen in .grad, dus de effectieve batch is één micro-batch.",
         ),
         (
-            Text("How many backwards come before each update?", "Hoeveel backwards gaan er aan elke update vooraf?"),
+            Text(
+                "How many different micro-batches have a part in one update?",
+                "Hoeveel verschillende micro-batches hebben een aandeel in één update?",
+            ),
             Text(
                 "Several micro-batches must meet in .grad before an update.",
                 "Er moeten meerdere micro-batches in .grad samenkomen voordat er een update is.",

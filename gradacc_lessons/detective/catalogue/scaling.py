@@ -47,11 +47,11 @@ SCALING = (
         "double_scale",
         Text("Divided twice", "Twee keer gedeeld"),
         Text(
-            "The window's gradient is divided by the number of micro-batches twice, so it is that many times "
-            "too short. One place scales the loss, another scales the result again.",
-            "De gradient van het venster wordt twee keer door het aantal micro-batches gedeeld, en is dus "
-            "zoveel keer te kort. Op één plek wordt de loss geschaald, op een andere het resultaat nog een "
-            "keer.",
+            "What is a mean over the window already is divided by the number of micro-batches once more, so the "
+            "update is that many times too short. One place makes the mean, another scales it again.",
+            "Wat al een gemiddelde over het venster is, wordt nog eens door het aantal micro-batches gedeeld, en de "
+            "update is dus zoveel keer te kort. Op één plek ontstaat het gemiddelde, op een andere wordt het nog "
+            "eens geschaald.",
         ),
         (
             Text(
