@@ -7,6 +7,7 @@ from typing import Any
 from gradacc_lessons.detective import limits
 from gradacc_lessons.detective.client import WorkerError, ask_for
 from gradacc_lessons.detective.wording import filled
+from gradacc_lessons.home import expanded
 from gradacc_lessons.text import Language, Text
 
 
@@ -66,11 +67,11 @@ def load_function(spec: str, *, language: Language = "en", time_limit: float = l
 
     The file is imported in the checking process to see that the function is there, so an import that hangs, exits
     or crashes costs `time_limit` seconds at most. LoadFunctionError says in a sentence what is wrong. ValueError for a
-    time limit that cannot be kept.
+    time limit that cannot be kept, and for a ~ without a home folder.
     """
     limits.checked(time_limit)
     file, _, name = spec.rpartition(":")
-    function = FileFunction(Path(file).expanduser().resolve(), name)
+    function = FileFunction(expanded(file).resolve(), name)
     if not file or not name.isidentifier():
         problem: Text | None = filled(_ERRORS["form"], spec=spec)
     elif not function.path.is_file():

@@ -27,7 +27,7 @@ LOOPS = {
     "wrong": (LOOP.replace(" * my_helper.share(batch, items)", ""), "✘ Not yet."),
     "raises": (LOOP.replace("optimizer.step()", "raise ValueError('in my loop')"), "ValueError: in my loop (line "),
 }
-INSTALLED = ["torch", "numpy", "pandas", "sympy", "networkx", "click", "gradacc_lessons"]
+INSTALLED = ["torch", "numpy", "pandas", "sympy", "networkx", "click", "cloudpickle", "gradacc_lessons"]
 IN_A_PROGRAM = """
 import sys
 import cloudpickle, torch
