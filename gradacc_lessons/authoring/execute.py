@@ -55,6 +55,7 @@ def execute(notebook: Notebook, name: str) -> None:
             kernel_name="python3",
             record_timing=False,
             store_widget_state=False,
+            extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": str(work)}},
         )
         try:
