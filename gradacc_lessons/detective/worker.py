@@ -56,6 +56,7 @@ def warm_up() -> None:
 
     torch.set_num_threads(1)
     import cloudpickle  # noqa: F401
+
     import gradacc_lessons.accumulation
     import gradacc_lessons.detective.child  # noqa: F401
 
