@@ -6,6 +6,7 @@ from types import CodeType
 from typing import Any
 
 from gradacc_lessons.detective.catalogue.around import AROUND
+from gradacc_lessons.detective.catalogue.divisors import DIVISORS
 from gradacc_lessons.detective.catalogue.fault import Fault as Fault
 from gradacc_lessons.detective.catalogue.fault import listing
 from gradacc_lessons.detective.catalogue.memory import MEMORY
@@ -13,7 +14,7 @@ from gradacc_lessons.detective.catalogue.order import ORDER
 from gradacc_lessons.detective.catalogue.scaling import SCALING
 from gradacc_lessons.detective.catalogue.windows import WINDOWS
 
-FAULTS: dict[str, Fault] = {fault.id: fault for fault in (*SCALING, *ORDER, *WINDOWS, *AROUND, *MEMORY)}
+FAULTS: dict[str, Fault] = {fault.id: fault for fault in (*SCALING, *DIVISORS, *ORDER, *WINDOWS, *AROUND, *MEMORY)}
 """All faults by id, in the order in which a diagnosis names them."""
 
 TAUGHT_SOURCE = listing("""

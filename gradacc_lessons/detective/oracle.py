@@ -6,37 +6,56 @@ the process in which the learner's code runs.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from gradacc_lessons.detective.scenarios import EPOCHS, Problem, Scenario, gradient, problem
+from gradacc_lessons.detective.scenarios import EPOCHS, Clip, Problem, Scenario, gradient, parts, problem
 from gradacc_lessons.detective.wire import Array
+
+CLIP_EPSILON = 1e-6
+"""What torch.nn.utils adds to a length before it divides by it."""
 
 
 @dataclass(frozen=True)
 class Loop:
     """How a loop accumulates. The defaults are the right loop."""
 
-    weight: Literal["items", "examples", "equal", "one", "running", "running_epoch", "micro_batch_size", "epoch"] = (
-        "items"
-    )
-    """Factor of a micro-batch's mean loss: its share of the window's items or examples, 1/window, 1, 1/(k+1) …"""
+    weight: Literal[
+        "items",
+        "examples",
+        "equal",
+        "one",
+        "running",
+        "running_epoch",
+        "micro_batch_size",
+        "micro_batch_examples",
+        "window_examples",
+        "window_items",
+        "first_size",
+        "epoch",
+        "epoch_examples",
+    ] = "items"
+    """Factor of a micro-batch's mean loss: its share of the window's items or examples, 1/window, 1, 1/(k+1),
+    1/examples of the micro-batch; 1/window of that; 1/examples or items of the window …"""
     divisor: Literal["window", "configured"] = "window"
     """Whether the short window is divided by its own length or by the configured N."""
-    twice: bool = False
-    """Whether the window's length divides a second time."""
+    twice: Literal["no", "window", "configured"] = "no"
+    """What divides a second time: nothing, the window's length, or the configured N."""
     backward: Literal["each", "last", "running_total", "rescaled"] = "each"
     """Which losses go backward: each, the window's last, their running total, or each with the buffer divided."""
-    zero: Literal["window", "micro_batch", "epoch", "never", "before_update"] = "window"
-    """When gradients are set to zero: after each window, before each micro-batch, when an epoch begins …"""
+    zero: Literal["window", "micro_batch", "last", "epoch", "never", "before_update"] = "window"
+    """When gradients are set to zero: after each window, before each micro-batch, before the last one of a full
+    window, when an epoch begins …"""
     update: Literal["window", "micro_batch", "before_backward"] = "window"
     """When the optimizer updates."""
-    boundary: Literal["last", "first", "early", "late"] = "last"
-    """After which micro-batch a window is taken to be full: its last, its first, the last but one, or the first of
-    the next window."""
+    boundary: Literal["last", "first", "early", "late", "epoch"] = "last"
+    """After which micro-batch a window is taken to be full: its last, its first, the last but one, the first of
+    the next window, or the last of the epoch."""
+    length: int | None = None
+    """The number of micro-batches in a window, whatever N is; None where it is N."""
     start: Literal["clear", "keep"] = "clear"
     """What becomes of a gradient that is left over when the next epoch begins."""
     tail: Literal["update", "rest", "always", "none"] = "update"
@@ -46,6 +65,8 @@ class Loop:
     """Whether the loop returns after its first window."""
     clip: Literal["window", "micro_batch", "late", "sum_of_means", "sum_of_items"] = "window"
     """When gradients are clipped to max_norm; the last two: while they are still a sum."""
+    own_clip: tuple[Clip, float] | None = None
+    """How and where the loop clips once per window at a threshold of its own; None where it does not."""
     schedule: Literal["update", "micro_batch", "before_micro_batch", "epoch", "never", "before_update"] = "update"
     """When the scheduler moves."""
 
@@ -103,10 +124,16 @@ def _gradient_at_start(scenario: Scenario, index: int) -> Array:
 
 
 def clipped(vector: Array, scenario: Scenario) -> Array:
-    """`vector` clipped as torch.nn.utils does it: to a length (hence the 1e-6), or entry by entry."""
+    """`vector` clipped as torch.nn.utils does it."""
     if scenario.clip_by == "value":
         return np.clip(vector, -scenario.max_norm, scenario.max_norm)
-    return vector * min(1.0, scenario.max_norm / (float(np.linalg.norm(vector)) + 1e-6))
+    if scenario.clip_by == "parameter":
+        return np.concatenate([_shortened(part, scenario.max_norm) for part in parts(scenario, vector)])
+    return _shortened(vector, scenario.max_norm, np.inf if scenario.clip_by == "largest" else 2)
+
+
+def _shortened(vector: Array, max_norm: float, order: float = 2) -> Array:
+    return vector * min(1.0, max_norm / (float(np.linalg.norm(vector, order)) + CLIP_EPSILON))
 
 
 @dataclass
@@ -136,7 +163,9 @@ class _Run:
 
     def __init__(self, loop: Loop, scenario: Scenario, data: Problem) -> None:
         self.loop, self.scenario, self.data = loop, scenario, data
-        self.size, self.length = scenario.accumulation_steps, len(scenario.sizes)
+        self.size, self.length = loop.length or scenario.accumulation_steps, len(scenario.sizes)
+        kind, bound = loop.own_clip or (scenario.clip_by, scenario.max_norm)
+        self.clipping = replace(scenario, clip_by=kind, max_norm=bound)
         self.parameters = data.start
         self.buffer = np.zeros_like(self.parameters)
         self.total = np.zeros_like(self.parameters)
@@ -163,13 +192,13 @@ class _Run:
     def micro_batch(self, index: int) -> None:
         """One turn of the loop's body: backward, and whatever else is due at this micro-batch."""
         loop, window, ends = self.loop, self.window(index), self.ends(index)
-        if loop.zero == "micro_batch":
+        if loop.zero == "micro_batch" or (loop.zero == "last" and (index + 1) % self.size == 0):
             self.clear()
         if loop.update == "before_backward" and ends:
             self.update(window)
         self.add(index, window)
         if loop.clip == "micro_batch":
-            self.buffer = clipped(self.buffer, self.scenario)
+            self.buffer = clipped(self.buffer, self.clipping)
         self.ticks += loop.schedule == "before_micro_batch"
         if loop.update == "micro_batch":
             self.update(window, clears=ends)
@@ -186,6 +215,8 @@ class _Run:
         """Whether the loop takes a window to be complete at this micro-batch."""
         if index == self.length - 1 and self.loop.tail == "update" and self.loop.update != "before_backward":
             return True
+        if self.loop.boundary == "epoch":
+            return index == self.length - 1
         ahead = {"last": 1, "first": 0, "early": 2, "late": 0}[self.loop.boundary]
         return (index + ahead) % self.size == 0 and (index > 0 or self.loop.boundary != "late")
 
@@ -218,7 +249,7 @@ class _Run:
     def weight(self, index: int, window: range) -> float:
         """The factor of this micro-batch's mean loss."""
         loop, sizes = self.loop, self.scenario.sizes
-        shared = loop.weight in ("items", "examples", "equal")
+        shared = loop.weight in ("items", "examples", "equal", "micro_batch_examples", "first_size")
         if loop.weight in ("items", "examples"):
             numbers = self.data.counts if loop.weight == "items" else sizes
             weight = numbers[index] / sum(numbers[window.start : window.stop])
@@ -229,12 +260,17 @@ class _Run:
                 "running": index - window.start + 1,
                 "running_epoch": index + 1,
                 "micro_batch_size": sizes[index],
+                "micro_batch_examples": sizes[index] * len(window),
+                "window_examples": sum(sizes[window.start : window.stop]),
+                "window_items": sum(self.data.counts[window.start : window.stop]),
+                "first_size": sizes[0] * len(window),
                 "epoch": len(sizes),
+                "epoch_examples": sum(sizes) / sizes[index],
             }
             weight = 1 / divisor[loop.weight]
         if shared and loop.divisor == "configured":
             weight *= len(window) / self.size
-        return weight / len(window) if loop.twice else weight
+        return weight / {"no": 1, "window": len(window), "configured": self.size}[loop.twice]
 
     def update(self, window: range, *, clears: bool = True) -> None:
         """optimizer.step() with what stands around it; then zero_grad(), where the loop does that once a window."""
@@ -242,11 +278,11 @@ class _Run:
         if loop.zero == "before_update":
             self.clear()
         if loop.clip == "window":
-            self.buffer = clipped(self.buffer, self.scenario)
+            self.buffer = clipped(self.buffer, self.clipping)
         elif loop.clip in ("sum_of_means", "sum_of_items"):
             means = loop.clip == "sum_of_means"
             total = len(window) if means else sum(self.data.counts[window.start : window.stop])
-            self.buffer = clipped(self.buffer * total, self.scenario) / total
+            self.buffer = clipped(self.buffer * total, self.clipping) / total
         self.ticks += loop.schedule == "before_update"
         self.rates.append(self.scenario.learning_rate * self.scenario.decay**self.ticks)
         if not self.empty:  # without a gradient torch's optimizers leave a parameter alone, momentum included

@@ -22,6 +22,10 @@ Keyword = Literal["count", "max_norm", "scheduler"]
 KEYWORDS: tuple[Keyword, ...] = get_args(Keyword)
 """What a loop may also accept, by keyword."""
 
+Clip = Literal["norm", "value", "largest", "parameter"]
+CLIPS: tuple[Clip, ...] = get_args(Clip)
+"""The ways in which torch.nn.utils clips."""
+
 EPOCHS = 2
 """Two, so that what leaks out of one epoch is seen in the next."""
 IGNORED = -100
@@ -61,8 +65,9 @@ class Scenario:
     """Only for loops that accept this keyword."""
     unless: Keyword | None = None
     """Only for loops that do not accept this keyword."""
-    clip_by: Literal["norm", "value"] = "norm"
-    """What max_norm bounds: the length of the gradient or each of its entries."""
+    clip_by: Clip = "norm"
+    """What max_norm bounds: the length of the gradient, each of its entries, its largest entry, or the length of each
+    parameter's part."""
 
     @property
     def windows(self) -> list[range]:
@@ -142,6 +147,13 @@ def problem(scenario: Scenario) -> Problem:
         label[:ignored] = IGNORED
     parameters = FEATURES * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES
     return Problem(inputs, labels, random.normal(scale=0.4, size=parameters))
+
+
+def parts(scenario: Scenario, vector: Array) -> list[Array]:
+    """The part of a flat vector that belongs to each of the model's parameters, in torch's order."""
+    if scenario.kind == "tracer":
+        return [vector]
+    return list(np.split(vector, np.cumsum([FEATURES * HIDDEN, HIDDEN, HIDDEN * CLASSES])))
 
 
 def gradient(scenario: Scenario, parameters: Array, index: int) -> Array:

@@ -13,81 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from gradacc_lessons.detective.oracle import Loop, first_change, first_move, predict
-from gradacc_lessons.detective.scenarios import Scenario, problem
+from gradacc_lessons.detective.changes import CHANGES, Change
+from gradacc_lessons.detective.oracle import CLIP_EPSILON, Loop, first_change, first_move, predict
+from gradacc_lessons.detective.scenarios import CLIPS, Clip, Scenario, parts, problem
 from gradacc_lessons.detective.wire import Array
 
 TOLERANCE = 1e-6
 """Of the distance that the parameters travel. Rounding is at 1e-15, weights made in float32 at 1e-8; faults at 1e-3."""
 
-Change = dict[str, Any]
-_DIVISORS: tuple[Change, ...] = ({"divisor": "configured"}, {})
-_STARTS = ("keep", "clear")
-_LEFT_OVER: tuple[Change, ...] = (
-    *({"tail": tail, "start": start} for tail in ("none", "rest") for start in _STARTS),
-    {"tail": "update"},
-    {"tail": "always"},
-)
-"""What may become of the micro-batches that a shifted window leaves over when the epoch ends."""
-_EXTRA: tuple[Change, ...] = ({}, {"tail": "rest"}, {"tail": "always"})
-"""One more update when the epoch ends, by a loop that has made one for every micro-batch already."""
-CHANGES: dict[str, tuple[Change, ...]] = {
-    "missing_scale": ({"weight": "one"},),
-    "double_scale": ({"twice": True},),
-    "running_scale": ({"weight": "running"}, {"weight": "running_epoch"}),
-    "divided_by_micro_batch_size": ({"weight": "micro_batch_size"},),
-    "divided_by_epoch_length": ({"weight": "epoch"},),
-    "grad_divided_every_micro_batch": ({"backward": "rescaled", "weight": "one"},),
-    "running_total_backward": ({"backward": "running_total"},),
-    "mean_of_means": ({"weight": "equal"},),
-    "examples_not_items": ({"weight": "examples"},),
-    "zero_grad_every_micro_batch": ({"zero": "micro_batch"}, {"zero": "micro_batch", "tail": "always"}),
-    "backward_once_per_window": ({"backward": "last"},),
-    "never_zero_grad": (
-        {"zero": "never"},
-        {"zero": "epoch"},
-        {"zero": "never", "tail": "always"},
-        {"zero": "epoch", "tail": "always"},
-    ),
-    "zero_grad_before_step": ({"zero": "before_update"},),
-    "step_every_micro_batch": tuple({"update": "micro_batch"} | extra for extra in _EXTRA),
-    # Who divides by N all the same has made one mistake, not two. Where windows end no longer matters.
-    "no_accumulation": tuple(
-        {"update": "micro_batch", "zero": "micro_batch", "boundary": "last"} | scale | extra
-        for scale in ({"weight": "one"}, {}, {"weight": "equal", "divisor": "configured"})
-        for extra in _EXTRA
-    ),
-    "step_before_backward": (
-        *({"update": "before_backward", "tail": "none", "start": start} | by for start in _STARTS for by in _DIVISORS),
-        # A test that is true one micro-batch early does the same, whatever the order of the lines.
-        *({"boundary": "early"} | left | by for left in _LEFT_OVER for by in _DIVISORS),
-    ),
-    "window_off_by_one": tuple(
-        {"boundary": boundary} | left | by for boundary in ("first", "late") for left in _LEFT_OVER for by in _DIVISORS
-    ),
-    "stops_after_first_window": ({"stop": True},),
-    "tail_dropped": ({"tail": "none"},),
-    # Who lets the short window leak has usually divided by N all along; then that is no mistake of its own.
-    "tail_leaks": (
-        {"tail": "none", "start": "keep", "divisor": "configured"},
-        {"tail": "none", "start": "keep"},
-    ),
-    "tail_underscaled": ({"divisor": "configured"},),
-    "clip_every_micro_batch": ({"clip": "micro_batch"},),
-    "clip_too_late": ({"clip": "late"},),
-    "clip_before_scaling": ({"clip": "sum_of_means"}, {"clip": "sum_of_items"}),
-    "scheduler_every_micro_batch": ({"schedule": "micro_batch"}, {"schedule": "before_micro_batch"}),
-    "scheduler_once_per_epoch": ({"schedule": "epoch"},),
-    "scheduler_never": ({"schedule": "never"},),
-    "scheduler_before_update": ({"schedule": "before_update"},),
-}
-"""The switches of the parametric loop that each fault turns, one entry per way of writing it."""
-
 _CLIP = tuple(name for name in CHANGES if name.startswith("clip_"))
 _SCHEDULE = tuple(name for name in CHANGES if name.startswith("scheduler_"))
 _TAIL = ("tail_dropped", "tail_leaks", "tail_underscaled")
 _ITEMS = ("mean_of_means", "examples_not_items")
-_ALWAYS = tuple(name for name in CHANGES if name not in (*_CLIP, *_SCHEDULE, *_TAIL, *_ITEMS))
+_LENGTH = "accumulation_steps_ignored"
+_ALWAYS = tuple(name for name in CHANGES if name not in (*_CLIP, *_SCHEDULE, *_TAIL, *_ITEMS, _LENGTH))
 _OFTEN_TOGETHER = (
     "missing_scale",
     "running_scale",
@@ -153,7 +92,7 @@ class Observation:
         """Whether `loop` leads to these parameters, within TOLERANCE of the distance travelled."""
         return any(
             self._starts_as(loop, reading) and close(self.ends, predict(loop, reading).ends, reading)
-            for reading in self.readings()
+            for reading in self.readings(loop)
         )
 
     def _starts_as(self, loop: Loop, reading: Scenario) -> bool:
@@ -173,15 +112,35 @@ class Observation:
         """Whether the parameters are those of the right loop."""
         return self.agrees(Loop())
 
-    def readings(self) -> Iterator[Scenario]:
-        """The scenario; and, where the loop may clip at a threshold of its own, with the threshold it shows."""
+    def readings(self, loop: Loop) -> Iterator[Scenario]:
+        """The scenario; and, where `loop` may clip at a threshold of its own, with each threshold that it shows."""
         yield self.scenario
-        if self.scenario.unless != "max_norm" or not len(self.after_updates) or not self.rates[0]:
-            return
-        applied = (problem(self.scenario).start - self.after_updates[0]) / self.rates[0]
-        if np.isfinite(applied).all() and applied.any():
-            yield replace(self.scenario, max_norm=float(np.linalg.norm(applied)))
-            yield replace(self.scenario, max_norm=float(np.abs(applied).max()), clip_by="value")
+        if self.scenario.unless == "max_norm" and loop.own_clip is None:
+            for kind, bound in self.thresholds(loop):
+                yield replace(self.scenario, max_norm=bound, clip_by=kind)
+
+    def thresholds(self, loop: Loop) -> list[tuple[Clip, float]]:
+        """At what the first update was clipped, in each way of clipping, if `loop` is what clipped it."""
+        start, moved = problem(self.scenario).start, first_move(loop, self.scenario)
+        if moved is None or not len(self.after_updates) or not self.rates[0]:
+            return []
+        applied, whole = (start - self.after_updates[0]) / self.rates[0], (start - moved) / self.scenario.learning_rate
+        if not np.isfinite(applied).all() or not applied.any():
+            return []
+        found: list[tuple[Clip, float]] = [("value", float(np.abs(applied).max()))]
+        pairs = list(zip(parts(self.scenario, applied), parts(self.scenario, whole), strict=True))
+        bounds = {
+            "norm": [_bound(applied, whole)],
+            "largest": [_bound(applied, whole, np.inf)],
+            "parameter": [_bound(got, right) for got, right in pairs],
+        }
+        return found + [(kind, bound) for kind in CLIPS for bound in bounds.get(kind, ()) if bound is not None]
+
+
+def _bound(applied: Array, whole: Array, order: float = 2) -> float | None:
+    """The threshold at which torch's clipping makes `applied` of `whole`; None where it is not shorter."""
+    left, length = float(np.linalg.norm(applied, order)), float(np.linalg.norm(whole, order))
+    return left * (length + CLIP_EPSILON) / length if 0 < left < length * (1 - TOLERANCE) else None
 
 
 def close(measured: Array, predicted: Array, scenario: Scenario, tolerance: float = TOLERANCE) -> bool:
@@ -204,7 +163,17 @@ def explain(observations: list[Observation]) -> tuple[list[Suspicion], Observati
     When nothing explains some scenario: what held before its kind of scenario came up, and its observation. What
     holds only in a part of one kind may be a coincidence and is not kept.
     """
-    held: list[Suspicion] = [INNOCENT]
+    held, broken = _explain(observations, [INNOCENT, *_clipping(observations)])
+    if broken is not None and not held:
+        of_some_length, still_broken = _explain(observations, _of_a_fixed_length(observations))
+        if of_some_length:
+            return of_some_length, still_broken
+    return held, broken
+
+
+def _explain(observations: list[Observation], first: list[Suspicion]) -> tuple[list[Suspicion], Observation | None]:
+    """As `explain`, of the loops that `first` may become."""
+    held = first
     kinds = [list(group) for _, group in groupby(observations, lambda o: _kind(o.scenario))]
     seen: list[Observation] = []
     for number, kind in enumerate(kinds):
@@ -217,6 +186,27 @@ def explain(observations: list[Observation]) -> tuple[list[Suspicion], Observati
                 return held_before, observation
             seen.append(observation)
     return held, None
+
+
+def _clipping(observations: list[Observation]) -> list[Suspicion]:
+    """Right loops that clip at thresholds of their own, low enough to show where gradients are small."""
+    first = observations[0]
+    if first.right or any(o.scenario.needs == "max_norm" for o in observations):
+        return []
+    loops = [Loop(own_clip=own) for own in first.thresholds(Loop())]
+    return [Suspicion(frozenset(), loop) for loop in loops if first.agrees(loop)]
+
+
+def _of_a_fixed_length(observations: list[Observation]) -> list[Suspicion]:
+    """Loops whose windows have the same length whatever N is. Where it is the first scenario's N, that can only be
+    seen in the next, so such a loop may have any other mistake there."""
+    first = observations[0]
+    other = {"tail", "start"}
+    return [
+        s
+        for s in _with(INNOCENT, (_LENGTH,))
+        if first.agrees(s.loop) or (s.loop.length == first.scenario.accumulation_steps and not s.changed & other)
+    ]
 
 
 def _kind(scenario: Scenario) -> str:

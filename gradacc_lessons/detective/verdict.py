@@ -10,7 +10,7 @@ from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.detective.measure import differences, evidence, place
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import SCENARIOS, SCOPES, Scope, problem
-from gradacc_lessons.detective.suspects import INNOCENT, Observation, explain, likeliest
+from gradacc_lessons.detective.suspects import Observation, explain, likeliest
 from gradacc_lessons.detective.wording import joined, say
 from gradacc_lessons.text import Language, Text
 
@@ -33,7 +33,7 @@ def judge(observations: list[Observation], scope: Scope, language: Language) -> 
         name, values = misconduct
         return Diagnosis(Outcome.WRONG, say(name, **values), (), measured, language)
     held, broken = explain(observations)
-    innocent = broken is None and INNOCENT in held
+    innocent = broken is None and any(not suspicion.faults for suspicion in held)
     sets = [] if innocent or not held else likeliest(held, lambda loop: _pushes(loop) == _pushed(observations))
     certain = set(frozenset.intersection(*sets)) if sets else set()
     if _pushed(observations) == 0:  # no update can have lost what never came
@@ -42,17 +42,24 @@ def judge(observations: list[Observation], scope: Scope, language: Language) -> 
     if innocent and not found:
         message = joined((say("correct"), say(f"correct_{scope}")))
         return Diagnosis(Outcome.CORRECT, message, (), measured, language)
-    message = _message(found, observations, None if innocent else broken, sets)
+    message = _message(found, observations, broken, sets, innocent=innocent)
     return Diagnosis(Outcome.WRONG, message, found, measured, language)
 
 
 def _message(
-    found: tuple[str, ...], observations: list[Observation], broken: Observation | None, sets: list[frozenset[str]]
+    found: tuple[str, ...],
+    observations: list[Observation],
+    broken: Observation | None,
+    sets: list[frozenset[str]],
+    *,
+    innocent: bool,
 ) -> Text:
     """One line for each mistake that was found, and one for what could not be named."""
     lines = [say("fault", title=FAULTS[name].title, message=FAULTS[name].message) for name in found]
     lines[1:] = [say("also" if number == 1 else "another", line=line) for number, line in enumerate(lines[1:], 1)]
-    if MEMORY_ONLY.issuperset(found):  # nothing is said about the gradient yet
+    if innocent:
+        lines.append(say("right_gradient"))
+    elif MEMORY_ONLY.issuperset(found):  # nothing is said about the gradient yet
         lines.append(_of_the_gradient(bool(found), observations, len(sets) > 1))
     if broken is not None and any(sets):
         lines.append(say("more", where=place(broken)))
@@ -62,10 +69,8 @@ def _message(
 
 
 def _of_the_gradient(beside: bool, observations: list[Observation], several: bool) -> Text:
-    """That it is right; or what was measured of it, where no mistake of the catalogue is the only explanation."""
-    first = next((o for o in observations if not o.right), None)
-    if first is None:
-        return say("right_gradient")
+    """What was measured of it, where no mistake of the catalogue is the only explanation."""
+    first = next(o for o in observations if not o.right)
     opening = ("several" if several else "unknown") + ("_beside" if beside else "")
     return joined((say(opening, where=place(first)), differences(observations)))
 

@@ -4,9 +4,10 @@ from itertools import product
 
 import numpy as np
 
+from gradacc_lessons.detective.changes import CHANGES
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import KEYWORDS, Scope, problem, scenarios
-from gradacc_lessons.detective.suspects import CHANGES, INNOCENT, Observation, Suspicion
+from gradacc_lessons.detective.suspects import INNOCENT, Observation, Suspicion
 
 
 def together(*faults: str) -> Suspicion | None:

@@ -8,10 +8,10 @@ import pytest
 
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.detective.catalogue.fault import Fault
+from gradacc_lessons.detective.changes import CHANGES
 from gradacc_lessons.detective.diagnosis import HEADINGS
 from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
 from gradacc_lessons.detective.scenarios import SCENARIOS, SCOPES
-from gradacc_lessons.detective.suspects import CHANGES
 from gradacc_lessons.detective.wording import PLACES, SENTENCES
 from gradacc_lessons.text import LANGUAGES, Text
 

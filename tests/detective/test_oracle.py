@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradacc_lessons.detective.changes import CHANGES
 from gradacc_lessons.detective.exchange import described
 from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, TAUGHT_SOURCE, compiled, fault_loop
 from gradacc_lessons.detective.oracle import Loop, predict
@@ -21,7 +22,7 @@ from gradacc_lessons.detective.scenarios import (
     problem,
     scenarios,
 )
-from gradacc_lessons.detective.suspects import CHANGES, INNOCENT, Suspicion, close
+from gradacc_lessons.detective.suspects import INNOCENT, Suspicion, close
 from gradacc_lessons.detective.wire import pack, unpack
 
 MEMORY_ONLY = {"sum_then_backward", "window_in_one_batch", "graphs_kept_alive"}

@@ -7,11 +7,12 @@ import pytest
 from detective.imagined import observed, together
 
 from gradacc_lessons.detective import verdict
+from gradacc_lessons.detective.changes import CHANGES
 from gradacc_lessons.detective.diagnosis import Outcome
 from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import KEYWORDS, SCENARIOS, scenarios
-from gradacc_lessons.detective.suspects import CHANGES, close, explain, likeliest
+from gradacc_lessons.detective.suspects import close, explain, likeliest
 from gradacc_lessons.detective.verdict import judge
 from gradacc_lessons.detective.wording import SENTENCES
 

@@ -63,10 +63,6 @@ def windows_of_five(model, optimizer, micro_batches, loss_fn, accumulation_steps
     _train(model, optimizer, micro_batches, loss_fn, accumulation_steps + 1)
 
 
-def one_update_per_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-    _train(model, optimizer, micro_batches, loss_fn, len(micro_batches))
-
-
 def two_updates_per_window(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     for window in windows(micro_batches, accumulation_steps):
         _train(model, optimizer, window, loss_fn, accumulation_steps)
@@ -92,7 +88,6 @@ UNCATALOGUED = {
         skips_the_third,
         first_twice,
         windows_of_five,
-        one_update_per_epoch,
         two_updates_per_window,
         weight_decay_of_its_own,
         forgets_the_bias,

@@ -42,6 +42,77 @@ WINDOWS = (
         """),
     ),
     Fault(
+        "one_update_per_epoch",
+        Text("One update for the whole epoch", "Eén update voor de hele epoch"),
+        Text(
+            "The optimizer updates once, when the epoch ends. All micro-batches of the epoch meet in that one "
+            "update, so the effective batch is the whole data set and N decides nothing about it.",
+            "De optimizer doet één update, aan het eind van de epoch. Alle micro-batches van de epoch komen in "
+            "die ene update samen, dus de effectieve batch is de hele dataset en N gaat daar niet meer over.",
+        ),
+        (
+            Text(
+                "Count the updates in one epoch. How many should there be?",
+                "Tel de updates in één epoch. Hoeveel zouden het er moeten zijn?",
+            ),
+            Text(
+                "Take 8 micro-batches and N = 4. After which ones does an update belong?",
+                "Neem 8 micro-batches en N = 4. Na welke hoort een update?",
+            ),
+            Text(
+                "Look at the indentation of optimizer.step(), and at the question that decides about it.",
+                "Kijk hoe ver optimizer.step() is ingesprongen, en welke vraag erover beslist.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for batch in micro_batches:
+                    loss = loss_fn(model, batch) / accumulation_steps
+                    loss.backward()
+                optimizer.step()
+        """),
+    ),
+    Fault(
+        "accumulation_steps_ignored",
+        Text("A fixed number of accumulation steps", "Een vast aantal accumulatiestappen"),
+        Text(
+            "The windows have the same length whatever N is asked for. The loop uses a number of its own, and is "
+            "right only where N happens to be that number.",
+            "De vensters zijn even lang, welke N er ook wordt gevraagd. De lus gebruikt een eigen getal, en klopt "
+            "alleen als N toevallig dat getal is.",
+        ),
+        (
+            Text(
+                "Try your loop with two different values of N.", "Probeer je lus met twee verschillende waarden van N."
+            ),
+            Text(
+                "Where does the loop get the length of a window from?",
+                "Waar haalt de lus de lengte van een venster vandaan?",
+            ),
+            Text(
+                "One of the five arguments is never read, or is overwritten.",
+                "Eén van de vijf argumenten wordt nooit gelezen, of wordt overschreven.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                accumulation_steps = 4
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.step()
+        """),
+    ),
+    Fault(
         "stops_after_first_window",
         Text("Returns after the first window", "Stopt na het eerste venster"),
         Text(
