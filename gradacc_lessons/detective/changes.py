@@ -16,6 +16,12 @@ _EXTRA: tuple[Change, ...] = ({}, {"tail": "rest"}, {"tail": "always"})
 """One more update when the epoch ends, by a loop that has made one for every micro-batch already."""
 CHANGES: dict[str, tuple[Change, ...]] = {
     "missing_scale": ({"weight": "one"},),
+    # Dividing by N as well leaves it a sum.
+    "sum_never_divided": tuple(
+        {"weight": weight, "twice": "no"} | by
+        for weight in ("size", "count")
+        for by in ({"divisor": "window"}, {"divisor": "configured"})
+    ),
     "double_scale": ({"twice": "window"}, {"twice": "configured"}),
     # Whoever divides by these is not helped by another division; that one is no mistake of its own.
     "running_scale": tuple({"weight": by, "twice": more} for by in ("running", "running_epoch") for more in _MORE),

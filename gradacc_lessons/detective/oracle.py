@@ -28,6 +28,8 @@ class Loop:
         "examples",
         "equal",
         "one",
+        "size",
+        "count",
         "running",
         "running_epoch",
         "micro_batch_size",
@@ -39,7 +41,7 @@ class Loop:
         "epoch_examples",
     ] = "items"
     """Factor of a micro-batch's mean loss: its share of the window's items or examples, 1/window, 1, 1/(k+1),
-    1/examples of the micro-batch; 1/window of that; 1/examples or items of the window …"""
+    its examples or items; 1/examples of the micro-batch; 1/window of that; 1/examples or items of the window …"""
     divisor: Literal["window", "configured"] = "window"
     """Whether the short window is divided by its own length or by the configured N."""
     twice: Literal["no", "window", "configured"] = "no"
@@ -253,6 +255,9 @@ class _Run:
         if loop.weight in ("items", "examples"):
             numbers = self.data.counts if loop.weight == "items" else sizes
             weight = numbers[index] / sum(numbers[window.start : window.stop])
+        elif loop.weight in ("size", "count"):
+            weight = sizes[index] if loop.weight == "size" else self.data.counts[index]
+            weight /= self.size if loop.divisor == "configured" else 1
         else:
             divisor = {
                 "equal": len(window),

@@ -40,6 +40,7 @@ for start in range(0, len(micro_batches), N):
 
 
 AGAIN = {"divided_by_examples_again"}
+SUM = {"sum_never_divided"}
 EPOCH = {"one_update_per_epoch"}
 ZEROED = {"zero_grad_every_micro_batch"}
 MEANS = {"mean_of_means"}
@@ -69,6 +70,8 @@ NAMED = {
     "N = 4" + usual(end="(i + 1) % N == 0"): (IGNORED, IGNORED, IGNORED | MEANS),
     "N = 3" + by_window("loss_fn(model, batch) * len(batch[0]) / items"): (IGNORED, IGNORED, IGNORED),
     "N = 4" + usual("loss_fn(model, batch)"): ({"accumulation_steps_ignored", "missing_scale"},) * 3,
+    usual("loss_fn(model, batch) * len(batch[0])"): (SUM, SUM, SUM),
+    usual("loss_fn(model, batch) * len(batch[0]) / N"): (SUM, SUM, SUM),
     # Neither of these says which of the two numbers is wrong.
     usual("loss_fn(model, batch) / 4"): (set(), set(), set()),
     usual(end="(i + 1) % 2 == 0 or i + 1 == len(micro_batches)"): (set(), set(), set()),

@@ -44,6 +44,45 @@ SCALING = (
         """),
     ),
     Fault(
+        "sum_never_divided",
+        Text("Sums that are never divided by a count", "Sommen die nooit door een aantal worden gedeeld"),
+        Text(
+            "Each mean loss is multiplied by the examples of its micro-batch, which makes sums of them, and nothing "
+            "divides by the number of examples in the window. The gradient is too long, and longer the larger your "
+            "micro-batches are.",
+            "Elke gemiddelde loss wordt vermenigvuldigd met de voorbeelden van zijn micro-batch, en is dan een som. "
+            "Niets deelt door het aantal voorbeelden in het venster. De gradient is te lang, en langer naarmate je "
+            "micro-batches groter zijn.",
+        ),
+        (
+            Text(
+                "Is what goes backward a sum or a mean?",
+                "Is wat backward gaat een som of een gemiddelde?",
+            ),
+            Text(
+                "Double the micro-batch size in your head: does your gradient double?",
+                "Verdubbel in gedachten de grootte van de micro-batch: verdubbelt je gradient dan?",
+            ),
+            Text(
+                "A mean needs two totals: that of the losses, and that of the examples.",
+                "Een gemiddelde heeft twee totalen nodig: dat van de losses en dat van de voorbeelden.",
+            ),
+        ),
+        "02_scale_the_loss",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                optimizer.zero_grad()
+                for i, batch in enumerate(micro_batches):
+                    loss = loss_fn(model, batch) * len(batch[0])
+                    loss.backward()
+                    last = i + 1 == len(micro_batches)
+                    if (i + 1) % accumulation_steps == 0 or last:
+                        optimizer.step()
+                        optimizer.zero_grad()
+        """),
+    ),
+    Fault(
         "double_scale",
         Text("Divided twice", "Twee keer gedeeld"),
         Text(
