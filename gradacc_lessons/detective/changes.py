@@ -71,7 +71,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     ),
     # The divisor is part of the same mistake: it belongs to windows that are not there.
     "one_update_per_epoch": tuple(
-        {"boundary": "epoch"} | scale
+        {"boundary": "epoch", "update": "window"} | scale
         for scale in (
             {},
             {"divisor": "configured"},

@@ -72,6 +72,13 @@ NAMED = {
     "N = 4" + usual("loss_fn(model, batch)"): ({"accumulation_steps_ignored", "missing_scale"},) * 3,
     usual("loss_fn(model, batch) * len(batch[0])"): (SUM, SUM, SUM),
     usual("loss_fn(model, batch) * len(batch[0]) / N"): (SUM, SUM, SUM),
+    # Zeroed when the epoch begins and updated all the time: there are many updates, not one.
+    """
+optimizer.zero_grad()
+for batch in micro_batches:
+    loss_fn(model, batch).backward()
+    optimizer.step()
+""": ({"missing_scale", "never_zero_grad", "step_every_micro_batch"},) * 3,
     # Neither of these says which of the two numbers is wrong.
     usual("loss_fn(model, batch) / 4"): (set(), set(), set()),
     usual(end="(i + 1) % 2 == 0 or i + 1 == len(micro_batches)"): (set(), set(), set()),
