@@ -129,7 +129,8 @@ def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
     """Name the mistake in a training loop of yours.
 
     The function is called as train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps), in a
-    process of its own. The exit code is 0 if the loop is correct, 1 if not.
+    process of its own; count, max_norm and scheduler too, if it takes them by keyword. The exit code is 0 if the
+    loop is correct, 1 if not.
 
     Example:  gradacc diagnose my_loop.py:train_epoch --scope tail
     """

@@ -113,7 +113,7 @@ def explore_training() -> Explorer:
         NumberSlider("micro_batch_size", "Micro-batch size b", 1, 64, 8),
         NumberSlider("accumulation_steps", "Accumulation steps N", 1, 32, 4),
         Choice("model", "Model", [("MLP", "mlp"), ("CNN with GroupNorm", "cnn")], "mlp"),
-        Choice("precision", "Numbers", [("float32", "float32"), ("float64 (on the CPU)", "float64")], "float32"),
+        Choice("precision", "Precision", [("float32", "float32"), ("float64 (on the CPU)", "float64")], "float32"),
     ]
     return Explorer(controls, plan, TrainingFigure, training_table)
 
