@@ -76,7 +76,7 @@ class GradientFigure(LiveFigure):
         (self._guess,) = dots.plot([], [], "--", color=GUESS, linewidth=1.8)
         self._guess_label = dots.text(1.1, -1.06, "", color=BLACK, fontsize=8, horizontalalignment="right")
         self._guess_label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
-        distance.set(xlim=(0, 104), ylim=(1e-18, 10), yscale="log")
+        distance.set(xlim=(0, 104), ylim=(SMALLEST_DRAWN, 10), yscale="log")
         distance.set_title("Distance from the full gradient", fontsize=10)
         distance.set_xlabel("micro-batches added (%)")
         distance.set_ylabel("relative difference (no unit)")

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from gradacc_lessons.device import best_device
+from gradacc_lessons.lessons.same_gradient import SMALLEST_DRAWN
 from gradacc_lessons.lessons.training import parameters, train
 from gradacc_lessons.recipe import Precision, Recipe
 from gradacc_lessons.tasks import Task, digits
@@ -16,8 +17,6 @@ from gradacc_lessons.ui.palette import BLUE, GREEN, ORANGE
 
 UPDATES = 100
 LEARNING_RATE = 0.3
-SMALLEST_DRAWN = 1e-18
-"""Where an exact zero stands on the logarithmic axis."""
 BOUNDS = ("1e-12", "1e-9", "1e-5", "0.001", "0.1")
 """Relative differences are told as the first of these that they stay below."""
 STYLES = ((BLUE, "-", 4.0), (ORANGE, "--", 1.8), (GREEN, ":", 1.8))

@@ -62,3 +62,11 @@ def lab(browser: Browser, server: Server) -> Iterator[Lab]:
     yield lab
     lab.shut_down()
     page.close()
+
+
+@pytest.fixture(scope="module")
+def lesson(lab: Lab, request: pytest.FixtureRequest) -> Lab:
+    """The notebook that the file of tests names in LESSON, opened, with every cell run."""
+    lab.open(request.module.LESSON)
+    lab.run_all()
+    return lab

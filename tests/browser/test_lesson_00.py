@@ -1,16 +1,8 @@
 """The first page that a learner sees, in a real JupyterLab."""
 
-import pytest
 from browser.accessibility import only_what_sliders_cause
 
 LESSON = "00_start_here.ipynb"
-
-
-@pytest.fixture(scope="module")
-def lesson(lab):
-    lab.open(LESSON)
-    lab.run_all()
-    return lab
 
 
 def test_every_cell_runs_and_the_page_is_accessible(lesson):

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from browser.accessibility import only_what_sliders_cause
 from browser.quiz_panel import QuizPanel
 
@@ -10,13 +9,6 @@ LESSON = "01_accumulate.ipynb"
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
 GRADIENT, TRAINING = 0, 1  # the explorers, from the top of the page
 UPDATES = 100
-
-
-@pytest.fixture(scope="module")
-def lesson(lab):
-    lab.open(LESSON)
-    lab.run_all()
-    return lab
 
 
 def sentences(lesson):

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from browser.accessibility import only_what_sliders_cause
 from browser.quiz_panel import QuizPanel
 
@@ -11,13 +10,6 @@ SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
 SCALE, OPTIMIZERS, FAULTS = 0, 1, 2  # the explorers, from the top of the page
 SCALE_PICTURE, FAULT_PICTURE = "laid tip to tail", "a blue ring where it belongs"
 UPDATES = 80
-
-
-@pytest.fixture(scope="module")
-def lesson(lab):
-    lab.open(LESSON)
-    lab.run_all()
-    return lab
 
 
 def says(lesson, words):
