@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,10 +21,17 @@ CONDA_NAMES = {"torch": "pytorch"}
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    """The course's wheel, built without a network from this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
+    """The course's wheel, built without a network from a copy of this checkout in which somebody has worked."""
+    folder, checkout = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("checkout")
+    for name in ("gradacc_lessons", "notebooks", "quizzes", "tests"):
+        shutil.copytree(ROOT / name, checkout / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copyfile(ROOT / name, checkout / name)
+    left = checkout / "notebooks" / ".ipynb_checkpoints" / "00_start_here-checkpoint.ipynb"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text("{}", encoding="utf-8")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--no-index", "--wheel-dir", folder, ROOT], check=True)
+    subprocess.run([*command, "--no-index", "--wheel-dir", folder, checkout], check=True)
     (file,) = folder.glob("*.whl")
     return file
 
@@ -47,6 +55,8 @@ def test_the_wheel_carries_the_licence_and_no_tests(wheel):
         "gradacc_lessons",
         f"gradacc_lessons-{PYPROJECT['project']['version']}.dist-info",
     }
+    assert not any("__pycache__" in name or "checkpoint" in name for name in inside)
+    assert "gradacc_lessons/jupyter/labconfig/default_setting_overrides.json" in inside
 
 
 def test_an_unpacked_wheel_finds_its_own_course_and_copies_it_for_the_learner(wheel, tmp_path):
