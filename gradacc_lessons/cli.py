@@ -53,7 +53,7 @@ def lab(folder: Path | None, options: tuple[str, ...]) -> None:
     with _one_sentence():
         place, sentence = lessons_folder(folder)
         _say(sentence)
-        open_lab(place, options)
+        open_lab(place, options, _say)
 
 
 @main.command()

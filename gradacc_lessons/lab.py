@@ -2,14 +2,19 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.home import expanded
+from gradacc_lessons.progress import progress_file
 
 FIRST_LESSON = "00_start_here.ipynb"
+OUR_DEFAULTS = Path(__file__).with_name("jupyter")
+"""A configuration folder of ours: what a learner has not set themselves is as it says (no question about news)."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,61 @@ def copy_lessons(course: Path, folder: Path) -> Copied:
     return Copied(tuple(new), tuple(kept))
 
 
-def open_lab(folder: Path, options: Sequence[str] = ()) -> None:
-    """Be JupyterLab on `folder` until it is stopped. It prints its URL itself; `options` are its own.
+def open_lab(folder: Path, options: Sequence[str], say: Callable[[str], None]) -> None:
+    """Be JupyterLab on `folder` until it is stopped; `options` are its own.
 
-    What it tells administrators is left out, so that the URL is what a learner sees.
+    As soon as it listens, `say` gets the address and what a learner needs to know. What JupyterLab tells
+    administrators is left out; errors are not.
     """
     from jupyterlab.labapp import LabApp
 
-    first = folder / FIRST_LESSON
-    quiet = ["--LabApp.log_level=ERROR", "--ServerApp.log_level=ERROR"]
+    paths = [str(OUR_DEFAULTS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
+    server = LabApp.initialize_server([str(folder), *_arguments(folder), *options])
+    said = _what_to_know(server)
+    # Its own lines about the address go with a token that it says it made.
+    server.identity_provider.token_generated = False
+    server.io_loop.add_callback(say, said)
+    signal.signal(signal.SIGINT, lambda *_: _stop(server))
+    server.start()
+    say("JupyterLab has stopped.")
+
+
+def _stop(server: Any) -> None:
+    """End at the first Ctrl-C, and without asking; a second one does not wait for the kernels."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    server.stop(from_signal=True)
+
+
+def _arguments(folder: Path) -> list[str]:
+    """How this JupyterLab differs from another. Given to it alone: the learner's own settings stay as they are."""
+    first = f"/lab/tree/{FIRST_LESSON}" if (folder / FIRST_LESSON).exists() else "/lab"
+    arguments = [f"--LabApp.default_url={first}", "--LabApp.log_level=ERROR", "--ServerApp.log_level=ERROR"]
+    if _can_encrypt():
+        arguments.append("--KernelManager.transport_encryption=auto")
     # In containers root is the only user there is.
-    root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    LabApp.launch_instance([str(first if first.exists() else folder), *quiet, *root, *options])
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return [*arguments, "--allow-root"] if root else arguments
+
+
+def _can_encrypt() -> bool:
+    """Whether what goes between kernel and server can be encrypted; kernels that could warn when it is not."""
+    import zmq
+    from jupyter_client.manager import KernelManager
+
+    return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
+
+
+def _what_to_know(server: Any) -> str:
+    """Where the lessons are to be seen, how to stop, and where answers are kept."""
+    asked = int(server.config.ServerApp.get("port", server.trait_defaults("port")))
+    lines = [
+        "",
+        f"  Open       {server.public_url if server.ip == 'localhost' else server.display_url}",
+        "  Stop       Ctrl-C in this terminal",
+        f"  Progress   {progress_file()}",
+        "",
+    ]
+    if asked not in (0, server.port):
+        lines.insert(1, f"  Port {asked} is taken by another program, so the lessons are on port {server.port}.")
+    return "\n".join(lines)

@@ -1,15 +1,22 @@
 """Opening the lessons: a copy never overwrites the learner's work, and JupyterLab is really there."""
 
+import json
+import os
+import pty
+import signal
+import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
+from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+import zmq
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from jupyter_client import BlockingKernelClient
 
 from gradacc_lessons.cli import main
 from gradacc_lessons.course import course_folder
@@ -56,30 +63,93 @@ def test_a_folder_that_cannot_be_is_a_sentence(tmp_path, monkeypatch, folder, wo
     assert len(ended.output.splitlines()) == 1
 
 
-def page_at(address):
-    """JupyterLab prints its address a moment before it listens there."""
-    for _ in range(60):
+@contextmanager
+def running(*options, home, stdin=subprocess.DEVNULL, **streams):
+    """`gradacc lab` as for somebody who has never started a JupyterLab, and the address that it says."""
+    before = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
+    env = before | {"HOME": str(home), "GRADACC_HOME": str(home / "kept")}
+    command = [sys.executable, "-m", "gradacc_lessons", "lab", "--no-browser", *options]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": stdin, **streams}
+    with subprocess.Popen(command, env=env, text=True, **streams) as process:
         try:
-            with urllib.request.urlopen(address, timeout=30) as page:
-                return page.read()
-        except urllib.error.URLError:
-            time.sleep(0.5)
-    raise AssertionError(f"nothing answers at {address}")
+            said = []
+            for line in process.stdout:
+                said.append(line.strip())
+                if said[-1].startswith("Progress"):
+                    break
+            (address,) = (line.split()[1] for line in said if line.startswith("Open "))
+            yield process, said, address
+        finally:
+            process.kill()
 
 
-def test_the_command_says_an_address_that_answers_and_ends_when_told(tmp_path):
+def get(address, path=""):
+    """What the server answers; `path` is taken in place of the address's own."""
+    whole = urlsplit(address)
+    with urllib.request.urlopen(urlunsplit(whole._replace(path=path or whole.path)), timeout=30) as page:
+        return page.read()
+
+
+def test_it_says_where_the_first_lesson_is_how_to_stop_and_where_progress_is_kept(tmp_path):
     mine = tmp_path / "my lessons"
     mine.mkdir()
     (mine / "01_accumulate.ipynb").write_text("my own work", encoding="utf-8")
-    command = [sys.executable, "-m", "gradacc_lessons", "lab", "--folder", str(mine), "--no-browser", "--port=0"]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
-    with subprocess.Popen(command, **streams, text=True) as process:
-        try:
-            assert "Your own versions of 01_accumulate.ipynb were left alone" in process.stdout.readline()
-            address = next(line.strip() for line in process.stdout if line.strip().startswith("http://127.0.0.1:"))
-            assert b"JupyterLab" in page_at(address)
-        finally:
-            process.terminate()
+    with running("--folder", str(mine), "--port=0", home=tmp_path) as (process, said, address):
+        assert "Your own versions of 01_accumulate.ipynb were left alone" in said[0]
+        assert urlsplit(address).path == "/lab/tree/00_start_here.ipynb"
+        assert b"JupyterLab" in get(address)
+        assert any(line.startswith("Stop ") and "Ctrl-C" in line for line in said)
+        assert said[-1].split()[1] == str(tmp_path / "kept" / "progress.sqlite")
+        process.terminate()
         assert process.wait(30) == 0
+    assert not (tmp_path / ".jupyter").exists()
     assert (mine / "01_accumulate.ipynb").read_text(encoding="utf-8") == "my own work"
     assert {path.name for path in course_folder("notebooks").glob("*.ipynb")} <= {path.name for path in mine.iterdir()}
+
+
+def test_nobody_is_asked_about_news_and_who_wants_them_still_gets_them(tmp_path):
+    """The default is ours; what learners have set for their JupyterLab is neither written nor overruled."""
+    own = tmp_path / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    own.mkdir(parents=True)
+    (own / "notification.jupyterlab-settings").write_text('{"fetchNews": "true"}', encoding="utf-8")
+    with running("--folder", str(tmp_path / "mine"), "--port=0", home=tmp_path) as (_, _, address):
+        settings = json.loads(get(address, "/lab/api/settings/@jupyterlab/apputils-extension:notification"))
+    assert settings["schema"]["properties"]["fetchNews"]["default"] == "false"
+    assert settings["settings"] == {"fetchNews": "true"}
+    assert {path.name for path in own.iterdir()} == {"notification.jupyterlab-settings"}
+
+
+def test_a_port_that_is_taken_is_said_and_another_one_is_used(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        with running("--folder", str(tmp_path / "mine"), f"--port={taken}", home=tmp_path) as (_, said, address):
+            port = urlsplit(address).port
+            assert port != taken and b"JupyterLab" in get(address)
+            assert f"Port {taken} is taken by another program, so the lessons are on port {port}." in said
+
+
+def test_kernels_start_without_a_warning_and_one_ctrl_c_in_a_terminal_ends_everything(tmp_path):
+    ours, theirs = pty.openpty()
+    with running(
+        "--folder", str(tmp_path / "mine"), "--port=0", home=tmp_path, stdin=theirs, start_new_session=True
+    ) as (process, _, address):
+        os.close(theirs)
+        whole = urlsplit(address)
+        kernels = urlunsplit(whole._replace(path="/api/kernels", query=""))
+        begin = urllib.request.Request(
+            kernels, data=b"{}", headers={"Authorization": f"token {whole.query.partition('=')[2]}"}
+        )
+        with urllib.request.urlopen(begin, timeout=30) as begun:
+            (connection,) = tmp_path.rglob(f"kernel-{json.load(begun)['id']}.json")
+        client = BlockingKernelClient(connection_file=str(connection))
+        client.load_connection_file()
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        client.stop_channels()
+        assert client.curve_publickey or not zmq.has("curve")
+        os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+        rest, _ = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert rest.split() == ["JupyterLab", "has", "stopped."]
+        assert not connection.exists()
+    os.close(ours)

@@ -27,6 +27,15 @@ _RUN_CELL = """async id => {
     await jupyterapp.commands.execute('notebook:run-cell');
 }"""
 
+# As it was kept: without a kernel, and so without anything that differs from the file and would have to be saved.
+_SHOW = """async path => {
+    await jupyterapp.restored;
+    await jupyterapp.commands.execute('application:close-all');
+    const panel = await jupyterapp.commands.execute('docmanager:open', {path, kernelPreference: {shouldStart: false}});
+    await panel.context.ready;
+    await panel.revealed;
+}"""
+
 Seen = TypeVar("Seen")
 
 
@@ -46,6 +55,15 @@ class Lab:
         self.page.goto(f"{self.server.url}/lab/tree/{notebook}?reset&token={self.server.token}")
         self.page.wait_for_selector(".jp-NotebookPanel")
         self.wait_idle()
+
+    def start(self) -> None:
+        """Load JupyterLab itself, with no notebook open."""
+        self.page.goto(f"{self.server.url}/lab?reset&token={self.server.token}")
+        self.page.wait_for_function("() => globalThis.jupyterapp !== undefined")
+
+    def show(self, notebook: str) -> None:
+        """In JupyterLab as it is, look at the notebook with its outputs as they were kept: no kernel is started."""
+        self.page.evaluate(_SHOW, notebook)
 
     def run_all(self) -> None:
         """Run every cell and wait until each has ended; AssertionError names the error of one that failed."""

@@ -1,4 +1,7 @@
-"""A JupyterLab of the tests' own: every folder it reads or writes is temporary, and it never outlives the tests."""
+"""JupyterLab as `gradacc lab` starts it.
+
+Every folder it reads or writes is temporary, and it never outlives the tests.
+"""
 
 import atexit
 import json
@@ -18,11 +21,10 @@ _SETTINGS = {
     # Cells that are out of sight stay in the page, so that a test need not scroll.
     "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
 }
-_PAGE = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
 
 
 class Server:
-    """JupyterLab on `root`, from construction until `stop`."""
+    """`gradacc lab` on a copy of the lessons in `root`, from construction until `stop`."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.root = root
@@ -47,13 +49,12 @@ class Server:
         atexit.unregister(self.stop)
 
     def _start(self, folder: Path) -> "subprocess.Popen[bytes]":
-        settings, config = folder / "settings", folder / "config"
+        settings = folder / "settings"
         for name, content in _SETTINGS.items():
             _write_json(settings / name, content)
-        _write_json(config / "labconfig" / "page_config.json", _PAGE)
         env = {
             **os.environ,
-            "JUPYTER_CONFIG_DIR": str(config),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
             "JUPYTER_DATA_DIR": str(folder / "data"),
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
             "JUPYTERLAB_SETTINGS_DIR": str(settings),
@@ -62,9 +63,9 @@ class Server:
             "GRADACC_HOME": str(folder / "progress"),
         }
         command = [
-            sys.executable, "-m", "jupyterlab", str(self.root), "--no-browser", "--allow-root", "--ip=127.0.0.1",
-            f"--port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}",
-            "--expose-app-in-browser",
+            sys.executable, "-m", "gradacc_lessons", "lab", "--folder", str(self.root), "--no-browser",
+            "--ip=127.0.0.1", f"--port={self.port}", "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={self.token}", "--expose-app-in-browser",
         ]  # fmt: skip
         with self.log.open("wb") as log:
             return subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)

@@ -1,0 +1,27 @@
+"""Every lesson as it is before anything is run: what a screen reader meets, and nothing in the way."""
+
+import pytest
+from browser.accessibility import only_what_sliders_cause
+
+from gradacc_lessons.course import course_folder
+
+LESSONS = sorted(path.name for path in course_folder("notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def pages(lab):
+    lab.start()
+    return lab
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_page_that_was_kept_is_shown_and_accessible(pages, name):
+    pages.show(name)
+    assert pages.page.locator(".jp-Notebook h1").first.is_visible()
+    assert pages.outputs().count() > 5 and pages.page.locator(".jp-OutputArea-output img").count() > 0
+    assert only_what_sliders_cause(pages)
+
+
+def test_nothing_is_asked(pages):
+    """Neither about news nor about a kernel; after all these pages JupyterLab has had the time to ask."""
+    assert pages.page.locator(".jp-Dialog, .Toastify__toast").all_inner_texts() == []
