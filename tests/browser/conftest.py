@@ -1,12 +1,9 @@
 """JupyterLab on a copy of the lessons, and a real browser in front of it."""
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from browser.chromium import installed_browser
 from browser.lab import Lab
 from browser.server import Server
 from playwright.sync_api import Browser, sync_playwright
@@ -24,19 +21,8 @@ _ARGUMENTS = [
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of an installed Chromium or Chrome. A learner may do without; continuous integration may not."""
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
-        if path := shutil.which(name):
-            return path
-    for name in ("Google Chrome", "Chromium"):
-        mac = Path(f"/Applications/{name}.app/Contents/MacOS/{name}")
-        if mac.exists():
-            return str(mac)
-    how = "brew install --cask google-chrome" if sys.platform == "darwin" else "sudo apt-get install chromium"
-    sentence = f"no Chromium or Chrome is installed, and these tests drive one; for example: {how}"
-    if os.environ.get("CI", "").lower() in ("", "0", "false"):
-        pytest.skip(sentence)
-    pytest.fail(sentence, pytrace=False)
+    """The path of the browser."""
+    return installed_browser()
 
 
 @pytest.fixture(scope="session")

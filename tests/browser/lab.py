@@ -36,6 +36,13 @@ _SHOW = """async path => {
     await panel.revealed;
 }"""
 
+_SHOWN = """() => {
+    const panel = jupyterapp.shell.currentWidget;
+    return panel.isVisible && panel.node.querySelector('h1') !== null && panel.content.widgets.every(cell =>
+        cell.model.type === 'markdown' ? cell.node.querySelector('.jp-MarkdownOutput')?.hasChildNodes() :
+        cell.node.querySelectorAll('.jp-OutputArea-output').length === (cell.model.outputs?.length ?? 0));
+}"""
+
 Seen = TypeVar("Seen")
 
 
@@ -62,8 +69,9 @@ class Lab:
         self.page.wait_for_function("() => globalThis.jupyterapp !== undefined")
 
     def show(self, notebook: str) -> None:
-        """In JupyterLab as it is, look at the notebook with its outputs as they were kept: no kernel is started."""
+        """Look at the notebook with all its outputs as they were kept: no kernel is started."""
         self.page.evaluate(_SHOW, notebook)
+        self.until(lambda: self.page.evaluate(_SHOWN), f"every cell of {notebook} is shown")
 
     def run_all(self) -> None:
         """Run every cell and wait until each has ended; AssertionError names the error of one that failed."""
