@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -41,6 +41,10 @@ class LessonResult:
     """Questions answered in the best take."""
     questions: int
     """Questions that take had."""
+    points: float
+    """Points of the best take."""
+    of: float
+    """Points that take had."""
     best: float
     """Share of the points in the best take, 0 to 1."""
     passed: bool
@@ -55,6 +59,15 @@ class Progress:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._store = Store(file)
+        self._told: list[Callable[[], None]] = []
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told()` after each answer, prediction or setting that is kept through this object."""
+        self._told.append(told)
+
+    def _tell(self) -> None:
+        for told in list(self._told):
+            told()
 
     @property
     def notices(self) -> list[Text]:
@@ -68,6 +81,7 @@ class Progress:
     def set(self, name: str, value: str) -> None:
         """Keep a setting."""
         self._store.write(lambda db: db.execute("REPLACE INTO settings VALUES (?, ?)", (name, value)))
+        self._tell()
 
     @property
     def saves(self) -> bool:
@@ -110,6 +124,7 @@ class Progress:
             db.execute(f"{fill} AND asked IS NULL", (kept, lesson, take, points, questions))
 
         self._store.write(begin)
+        self._tell()
 
     def takes(self, lesson: str) -> list[Take]:
         """Every take of the lesson's quiz that was begun, in order, with what it has earned."""
@@ -132,7 +147,9 @@ class Progress:
             )
             return first or retry
 
-        return self._store.write(add)
+        counts = self._store.write(add)
+        self._tell()
+        return counts
 
     def answers(self, lesson: str) -> list[Answer]:
         """Every answer to the lesson's questions, oldest first."""
@@ -144,6 +161,7 @@ class Progress:
         row = (lesson, question, json.dumps(prediction.value), measured, prediction.fraction, _now())
         insert = "INSERT INTO predictions (lesson, question, value, measured, fraction, at) VALUES (?, ?, ?, ?, ?, ?)"
         self._store.write(lambda db: db.execute(insert, row))
+        self._tell()
 
     def prediction(self, lesson: str, question: str) -> Prediction | None:
         """The latest that is known about a prediction; None if none was made."""
@@ -198,18 +216,25 @@ def summary(language: Language | None = None) -> str:
         lines = [Text("You have not begun a quiz yet.", "Je bent nog aan geen quiz begonnen.").to(to)]
     lines.append("")
     if progress.saves:
-        lines.append(Text("Kept in", "Bewaard in").to(to) + f" {shown(progress.file)}")
+        lines.append(Text("Kept in", "Bewaard in").to(to) + f" {progress.file}")
     return "\n".join([*lines, *(notice.to(to) for notice in progress.notices)])
 
 
 def _row(row: LessonResult) -> Text:
-    share, mark = f"{row.best:4.0%}", f"{PASS_MARK:.0%}"
-    width = f"{row.lesson:<24}{share}"
+    lesson, mark, still_open = f"{row.lesson:<24}", f"{PASS_MARK:.0%}", row.questions - row.answered
+    if still_open and not row.passed:  # a share of all points would read like a fail
+        state = Text(
+            f"{row.points:g} of {row.of:g} points so far, {still_open} of {row.questions} questions still open",
+            f"tot nu toe {row.points:g} van {row.of:g} punten, nog {still_open} van {row.questions} vragen open",
+        )
+    else:
+        state = Text(
+            f"{row.best:4.0%}  {'passed' if row.passed else f'below the {mark} that passes'}",
+            f"{row.best:4.0%}  {'gehaald' if row.passed else f'onder de {mark} die nodig is'}",
+        )
     return Text(
-        f"{width}  {'passed' if row.passed else f'below the {mark} that passes'},"
-        f" {row.answered} of {row.questions} questions, take {row.takes}, last on {row.last}",
-        f"{width}  {'gehaald' if row.passed else f'onder de {mark} die nodig is'},"
-        f" {row.answered} van {row.questions} vragen, poging {row.takes}, het laatst op {row.last}",
+        f"{lesson}{state.en}, take {row.takes}, last on {row.last}",
+        f"{lesson}{state.nl}, poging {row.takes}, het laatst op {row.last}",
     )
 
 
@@ -254,7 +279,9 @@ def _results(db: sqlite3.Connection) -> list[LessonResult]:
 
 def _result(lesson: str, takes: list[Take]) -> LessonResult:
     best, last = best_take(takes), max(take.at for take in takes)[:10]
-    return LessonResult(lesson, len(takes), len(best.best), len(best.asked), best.share, passes(best.share), last)
+    return LessonResult(
+        lesson, len(takes), len(best.best), len(best.asked), best.points, best.of, best.share, passes(best.share), last
+    )
 
 
 def _now() -> str:

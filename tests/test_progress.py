@@ -154,9 +154,15 @@ def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp
     assert "not begun" in summary("en") and "nog aan geen quiz begonnen" in summary("nl")
     add(learner_progress(), "a")
     assert learner_progress() is learner_progress()
-    assert "25%  below the 80% that passes, 1 of 4 questions, take 1" in summary()
-    assert "25%  onder de 80% die nodig is, 1 van 4 vragen, poging 1" in summary("nl")
-    assert "Kept in GRADACC_HOME/progress.sqlite" in summary()
+    assert f"{LESSON:<24}1 of 4 points so far, 3 of 4 questions still open, take 1, last on" in summary()
+    assert f"{LESSON:<24}tot nu toe 1 van 4 punten, nog 3 van 4 vragen open, poging 1, het laatst op" in summary("nl")
+    assert "%" not in summary()
+    assert f"Kept in {tmp_path / 'overview' / 'progress.sqlite'}" in summary()  # as it can be pasted
+    for question in "bc":
+        add(learner_progress(), question, fraction=0.5)
+    add(learner_progress(), "d")
+    assert f"{LESSON:<24} 75%  below the 80% that passes, take 1, last on" in summary()
+    assert f"{LESSON:<24} 75%  onder de 80% die nodig is, poging 1, het laatst op" in summary("nl")
     learner_progress().set("language", "nl")
     assert summary() == summary("nl") != summary("en")
     assert CliRunner().invoke(main, ["progress"]).output == summary("nl") + "\n"

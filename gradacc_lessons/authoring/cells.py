@@ -14,12 +14,11 @@ SETUP_ID = "setup"
 _OWNER_AND_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
 
 _UNPUBLISHED_BADGE = (
-    "*This lesson runs on your own computer with `make lab`. Buttons for Colab and Binder stand here once the "
-    "course is published (`gradacc publish --repository OWNER/NAME`).*"
+    "*Runs on your own computer: `make lab`. Buttons for Colab and Binder stand here once the course is published.*"
 )
 
 _HEAD = """\
-# Run this cell first. Running it again does no harm.
+# @title Run this cell first. Running it again does no harm.
 import importlib.util
 
 if importlib.util.find_spec("gradacc_lessons") is None:
@@ -74,8 +73,9 @@ def setup_cell(version: str, repository: str | None) -> str:
 
 def template() -> str:
     """Both cells, as an author pastes them into a new notebook, with the ids and metadata they need."""
-    slides = '{"slideshow": {"slide_type": "skip"}}'
+    slides = '"slideshow": {"slide_type": "skip"}'
+    folded = f'{{"cellView": "form", "jupyter": {{"source_hidden": true}}, {slides}}}'  # on Colab and in JupyterLab
     return (
-        f"# Markdown cell, id {BADGE_ID!r}, metadata {slides}:\n\n{badge_cell('NN_lesson.ipynb', None)}\n\n"
-        f"# Code cell, id {SETUP_ID!r}, metadata {slides}:\n\n{setup_cell(__version__, None)}"
+        f"# Markdown cell, id {BADGE_ID!r}, metadata {{{slides}}}:\n\n{badge_cell('NN_lesson.ipynb', None)}\n\n"
+        f"# Code cell, id {SETUP_ID!r}, metadata {folded}:\n\n{setup_cell(__version__, None)}"
     )

@@ -23,8 +23,9 @@ from gradacc_lessons.detective.faults import FAULTS, fault_loop
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.rig import Bench
 from gradacc_lessons.detective.scenarios import EPOCHS, KEYWORDS, NO_CLIPPING, Scenario, problem
+from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
-from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run, palette, step_up
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, palette, step_up
 
 EXAMPLES = 40
 """In the small epoch: with b = 3 and N = 4 that is 14 micro-batches, the last of 1 example, in four windows of
@@ -44,12 +45,7 @@ def dye(fault: str, micro_batch_size: int, accumulation_steps: int) -> Iterator[
     row with `diagnosis`, which is None in the others.
     """
     scenario = _scenario(fault, micro_batch_size, accumulation_steps)
-    data = problem(scenario)
-    labels = [label.astype(np.float64) for label in data.labels]
-    bench = Bench(_spec(scenario), list(data.inputs), labels, data.start)
-    with warnings.catch_warnings():  # torch warns of a schedule that moves too early; the picture says it too
-        warnings.simplefilter("ignore", UserWarning)
-        bench.run(fault_loop(fault), _accepted(fault))
+    bench = _ran(fault, scenario)
     loop = _by_epoch(bench.after_updates, bench.record["updates"], scenario)
     right = predict(Loop(), scenario)
     wanted = _by_epoch(list(right.after_updates), list(right.updates), scenario)
@@ -66,6 +62,17 @@ def dye(fault: str, micro_batch_size: int, accumulation_steps: int) -> Iterator[
                 "diagnosis": None,
             }
     yield base | {"epoch": 0, "update": 0, "weights": missing, "right": missing, "diagnosis": named(fault)}
+
+
+def _ran(fault: str, scenario: Scenario) -> Bench:
+    """The loop of the fault, run on the scenario."""
+    data = problem(scenario)
+    labels = [label.astype(np.float64) for label in data.labels]
+    bench = Bench(_spec(scenario), list(data.inputs), labels, data.start)
+    with warnings.catch_warnings():  # torch warns of a schedule that moves too early; the picture says it too
+        warnings.simplefilter("ignore", UserWarning)
+        bench.run(fault_loop(fault), _accepted(fault))
+    return bench
 
 
 @cache
@@ -104,7 +111,7 @@ def _by_epoch(after_updates: list[Any], updates: list[int], scenario: Scenario) 
     return [moved[ends[i] : ends[i + 1]] for i in range(len(updates))]
 
 
-class DyeFigure(LiveFigure):
+class DyeFigure(TwoPanels):
     """Left: which micro-batches went into which update. Right: how much went into it in all."""
 
     description: ClassVar[str] = (
@@ -113,16 +120,10 @@ class DyeFigure(LiveFigure):
         "loop. Right: the sum of the weights in each update, a blue ring for the right one and an orange disc for this "
         "loop's."
     )
-    width, height = 820, 400
+    arrangement: ClassVar[dict[str, Any]] = {"sharey": True, "width_ratios": (3, 2)}
 
-    def draw(self, data: pd.DataFrame) -> str:
-        """Build both panels."""
-        weights, sums = self.new_axes(1, 2, sharey=True, width_ratios=(3, 2))
-        self._draw_weights(weights)
-        self._draw_sums(sums)
-        return self.update(data)
-
-    def _draw_weights(self, ax: Axes) -> None:
+    def draw_left(self, ax: Axes) -> None:
+        """What goes into each update."""
         self._weights = ax
         ax.set(xlabel="micro-batch of the epoch", ylabel="update (both epochs)")
         ax.set_title("What goes into each update", fontsize=11)
@@ -131,7 +132,8 @@ class DyeFigure(LiveFigure):
         self._border = ax.axhline(0, color=palette.GREY, lw=1, ls="--")
         self.moves(self._discs, self._rings, self._border)
 
-    def _draw_sums(self, ax: Axes) -> None:
+    def draw_right(self, ax: Axes) -> None:
+        """How much that is in all."""
         self._sums = ax
         ax.set(xlabel="sum of the weights")
         (self._got,) = ax.plot([], [], "o", color=palette.WRONG, ms=9, alpha=0.75, label="this loop")

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 
 from gradacc_lessons.device import best_device
 from gradacc_lessons.lessons.training import parameters, train
+from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import LossScaling, OptimizerName, Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
-from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run, palette
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, palette
 
 UPDATES = 80
 """How long the two runs of the explorer are."""
@@ -144,7 +145,7 @@ def _times(factor: float) -> str:
     return next((f"more than {bound:,} times" for bound in (1000, 100, 10) if factor > bound), "")
 
 
-class LockstepFigure(LiveFigure):
+class LockstepFigure(TwoPanels):
     """Left: the two loss curves. Right: how far the two models are apart."""
 
     description: ClassVar[str] = (
@@ -152,16 +153,9 @@ class LockstepFigure(LiveFigure):
         "and of the wrong one. Right: the distance between the weights of the two, as a share of the way the right "
         "run has come; the line at 1 is where they are as far apart as that way is long."
     )
-    width, height = 820, 400
 
-    def draw(self, data: pd.DataFrame) -> str:
-        """Build both panels."""
-        losses, distances = self.new_axes(1, 2)
-        self._draw_losses(losses)
-        self._draw_distances(distances)
-        return self.update(data)
-
-    def _draw_losses(self, ax: Axes) -> None:
+    def draw_left(self, ax: Axes) -> None:
+        """The loss curves."""
         self._losses = ax
         ax.set(xlim=(0, UPDATES), xlabel="updates", ylabel="training loss (nats per image)", yscale="log")
         ax.set_title("Two runs, same images", fontsize=11)
@@ -172,7 +166,8 @@ class LockstepFigure(LiveFigure):
         ax.legend(loc="upper right", fontsize=8, frameon=False)
         self.moves(self._right, self._wrong, self._end, self._end_words)
 
-    def _draw_distances(self, ax: Axes) -> None:
+    def draw_right(self, ax: Axes) -> None:
+        """The distance between the two models."""
         ax.set(xlim=(0, UPDATES), ylim=(SMALLEST_DRAWN, LARGEST_DRAWN), yscale="log", xlabel="updates")
         ax.set_ylabel("weights apart / way of the right run")
         ax.set_title("How far the two models are apart", fontsize=11)

@@ -3,23 +3,28 @@
 Everything here is float64 on the CPU, because it is about equality.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 import torch
+from matplotlib.axes import Axes
+from torch import Tensor
 
 from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons.training import gradient
+from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
-from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run
+from gradacc_lessons.ui import Explorer, NumberSlider, Prediction, Run
 from gradacc_lessons.ui.palette import BLACK, BLUE, GREY, GUESS
 
 ENTRIES = 250
 """How many weights are drawn: enough to see a line, few enough to see dots."""
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
+ROUNDING = 1e-12
+"""Relative differences up to this are what float64 leaves: it keeps 16 digits, and sums lose two or three."""
 
 
 def compare_gradients(task: Task, recipe: Recipe, predicted_ratio: float | None = None) -> Iterator[dict[str, Any]]:
@@ -35,54 +40,57 @@ def compare_gradients(task: Task, recipe: Recipe, predicted_ratio: float | None 
     model = task.build_model(recipe.seed)
     task.loss_fn(model, batch).backward()
     full = gradient(model)
-    drawn = full.abs().argsort(descending=True)[: 4 * ENTRIES : 4]
-    unit = full[drawn].abs().max()
     model.zero_grad()
     n = recipe.accumulation_steps
     for number, micro_batch in enumerate(split(batch, recipe.micro_batch_size), start=1):
         (task.loss_fn(model, micro_batch) / n).backward()
-        so_far = gradient(model)
-        yield {
-            "micro_batch": number,
-            "of": n,
-            "share": number / n,
-            "length_ratio": float(so_far.norm() / full.norm()),
-            "relative_difference": float((so_far - full).norm() / full.norm()),
-            "largest_difference": float((so_far - full).abs().max()),
-            "predicted_ratio": predicted_ratio,
-            "full": (full[drawn] / unit).numpy(),
-            "so_far": (so_far[drawn] / unit).numpy(),
-        }
+        counted = {"micro_batch": number, "of": n, "share": number / n, "predicted_ratio": predicted_ratio}
+        yield counted | _difference(gradient(model), full)
 
 
-class GradientFigure(LiveFigure):
+def _difference(so_far: Tensor, full: Tensor) -> dict[str, Any]:
+    drawn = full.abs().argsort(descending=True)[: 4 * ENTRIES : 4]
+    unit = full[drawn].abs().max()
+    return {
+        "length_ratio": float(so_far.norm() / full.norm()),
+        "relative_difference": float((so_far - full).norm() / full.norm()),
+        "largest_difference": float((so_far - full).abs().max()),
+        "full": (full[drawn] / unit).numpy(),
+        "so_far": (so_far[drawn] / unit).numpy(),
+    }
+
+
+class GradientFigure(TwoPanels):
     """Left: `.grad` against the full gradient, a dot per weight. Right: how far apart they are."""
 
     description = (
-        "Left: a dot for each of 250 weights, its gradient from the full batch to the right and what .grad holds "
-        "upwards; the grey diagonal is where they are equal. Right: the relative difference between the two, on a "
-        "logarithmic axis, against the share of the micro-batches added."
+        "Left: a dot for each of 250 weights, its gradient from the full batch on the horizontal axis and what .grad "
+        "holds on the vertical one; the grey diagonal is where they are equal. Right: the relative difference between "
+        "the two, on a logarithmic axis, against the share of the micro-batches added."
     )
+    width = 700
 
-    def draw(self, data: pd.DataFrame) -> str:
-        """Build both panels."""
-        dots, distance = self.new_axes(1, 2)
-        dots.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
-        dots.set_title("One dot per weight", fontsize=10)
-        dots.set_xlabel("gradient of the full batch\n(largest = 1)")
-        dots.set_ylabel("what .grad holds (same unit)")
-        dots.plot([-1.15, 1.15], [-1.15, 1.15], color=GREY, linewidth=1)
-        (self._dots,) = dots.plot([], [], "o", color=BLUE, markersize=3.5, alpha=0.7, linestyle="none")
-        (self._guess,) = dots.plot([], [], "--", color=GUESS, linewidth=1.8)
-        self._guess_label = dots.text(1.1, -1.06, "", color=BLACK, fontsize=8, horizontalalignment="right")
+    def draw_left(self, ax: Axes) -> None:
+        """A dot per weight."""
+        ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
+        ax.set_title("One dot per weight", fontsize=10)
+        ax.set_xlabel("gradient of the full batch\n(largest = 1)")
+        ax.set_ylabel("what .grad holds (same unit)")
+        ax.plot([-1.15, 1.15], [-1.15, 1.15], color=GREY, linewidth=1)
+        (self._dots,) = ax.plot([], [], "o", color=BLUE, markersize=3.5, alpha=0.7, linestyle="none")
+        (self._guess,) = ax.plot([], [], "--", color=GUESS, linewidth=1.8)
+        self._guess_label = ax.text(1.1, -1.06, "", color=BLACK, fontsize=8, horizontalalignment="right")
         self._guess_label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
-        distance.set(xlim=(0, 104), ylim=(SMALLEST_DRAWN, 10), yscale="log")
-        distance.set_title("Distance from the full gradient", fontsize=10)
-        distance.set_xlabel("micro-batches added (%)")
-        distance.set_ylabel("relative difference (no unit)")
-        (self._distance,) = distance.plot([], [], "o-", color=BLUE, markersize=4)
-        self.moves(self._dots, self._guess, self._guess_label, self._distance)
-        return self.update(data)
+        self.moves(self._dots, self._guess, self._guess_label)
+
+    def draw_right(self, ax: Axes) -> None:
+        """The distance."""
+        ax.set(xlim=(0, 104), ylim=(SMALLEST_DRAWN, 10), yscale="log")
+        ax.set_title("Distance from the full gradient", fontsize=10)
+        ax.set_xlabel("micro-batches added (%)")
+        ax.set_ylabel("relative difference (no unit)")
+        (self._distance,) = ax.plot([], [], "o-", color=BLUE, markersize=4)
+        self.moves(self._distance)
 
     def update(self, data: pd.DataFrame) -> str:
         """Move dots and line to the last micro-batch."""
@@ -94,31 +102,39 @@ class GradientFigure(LiveFigure):
         self._guess_label.set_text(f"dashed: your prediction, {guess:g}" if known else "")
         height = data["relative_difference"].clip(lower=SMALLEST_DRAWN)
         self._distance.set_data(100 * data["share"], height)
-        return (
-            f"After {last['micro_batch']} of {last['of']} micro-batches, .grad is {last['length_ratio']:.3g} times as "
-            f"long as the full batch's gradient, and {_percent(last['relative_difference'])} away from it."
-        )
+        return gradient_sentence(last)
 
 
-def explore_gradients(prediction: Callable[[], float | None] = lambda: None) -> Explorer:
+def gradient_sentence(last: Any) -> str:
+    """What the last row says, in words."""
+    added = f"After {last['micro_batch']} of {last['of']} micro-batches, .grad is"
+    if last["relative_difference"] <= ROUNDING:
+        return f"{added} the full batch's gradient: the two are the same to rounding."
+    return (
+        f"{added} {last['length_ratio']:.3g} times as long as the full batch's gradient, "
+        f"and {_percent(last['relative_difference'])} away from it."
+    )
+
+
+def explore_gradients(prediction: Prediction | None = None) -> Explorer:
     """Sliders for b and N; `prediction()` is how many times as long the learner expects `.grad` to be."""
     task = digits("mlp", dtype=torch.float64)
 
     def plan(micro_batch_size: int, accumulation_steps: int) -> Run:
         recipe = Recipe(micro_batch_size, accumulation_steps, precision="float64")
         recipe.check_fits(task.examples)
-        guess = prediction()
+        guess = prediction() if prediction else None
         return Run(lambda: compare_gradients(task, recipe, guess), accumulation_steps, "micro-batch")
 
     controls = [
         NumberSlider("micro_batch_size", "Micro-batch size b", 1, 64, 8),
         NumberSlider("accumulation_steps", "Accumulation steps N", 1, 64, 4),
     ]
-    return Explorer(controls, plan, GradientFigure, gradient_table)
+    return Explorer(controls, plan, GradientFigure, gradient_table, prediction)
 
 
 def gradient_table(data: pd.DataFrame) -> pd.DataFrame:
-    """At most five of the micro-batches, the last one included; rounding noise is given as a bound."""
+    """At most five of the micro-batches, the last one included."""
     rows = sorted({*range(0, len(data), max(1, len(data) // 4)), len(data) - 1})
     table = data.iloc[rows]
     return pd.DataFrame(
@@ -131,5 +147,5 @@ def gradient_table(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _percent(relative: float) -> str:
-    """A relative difference for people: what float64 rounding leaves is given as a bound, not as digits."""
-    return f"{100 * relative:.1f} %" if relative > 1e-12 else "less than 0.0000000001 %"
+    """A relative difference for people: what float64 rounding leaves is named, not given as digits."""
+    return f"{100 * relative:.1f} %" if relative > ROUNDING else "rounding only"

@@ -1,5 +1,6 @@
 """Lesson 01: the same gradients make the same training, whichever way the effective batch is cut."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ class TrainingFigure(LiveFigure):
         loss, distance = self.new_axes(2, 1, sharex=True, height_ratios=(3, 2))
         loss.set(xlim=(0, UPDATES), ylim=(0, 3))
         loss.set_ylabel("training loss (nats)")
-        distance.set(xlim=(0, UPDATES), ylim=(SMALLEST_DRAWN, 10), yscale="log", yticks=[1e-16, 1e-8, 1])
+        distance.set(xlim=(0, UPDATES), yscale="log")
         distance.set_xlabel("updates")
         distance.set_ylabel("parameters differ\n(relative)")
         self._cuts: list[str] = []
@@ -76,6 +77,7 @@ class TrainingFigure(LiveFigure):
             above.set_data(rows["update"], rows["loss"])
             if cut != cuts[0]:  # the first run's distance from itself says nothing
                 below.set_data(rows["update"], rows["relative_difference"].clip(lower=SMALLEST_DRAWN))
+        self.set_limits(self._distance_axes, y=drift_limits(data["relative_difference"]))
         last = data.groupby("cut", sort=False).tail(1)
         losses = ", ".join(f"{row.cut}: {row.loss:.3f}" for row in last.itertuples())
         widest = float(last["relative_difference"].max())
@@ -96,6 +98,19 @@ class TrainingFigure(LiveFigure):
             self._lines[cut] = (above, below)
             self.moves(above, below)
         self.changes_seldom(self._loss_axes.legend(loc="upper right", frameon=False))
+
+
+def drift_limits(differences: pd.Series) -> tuple[float, float]:
+    """Where the axis of drift begins and ends: whole steps of two powers of ten around what was measured.
+
+    Exact zeros, as in the first update, stand at the bottom and do not stretch it.
+    """
+    measured = differences[(differences > 0) & (differences < math.inf)]
+    if measured.empty:
+        return SMALLEST_DRAWN, SMALLEST_DRAWN * 100**2
+    low = 2 * math.floor(math.log10(measured.min()) / 2)
+    high = 2 * math.ceil(math.log10(measured.max()) / 2)
+    return 10.0**low, 10.0 ** max(high, low + 2)
 
 
 def explore_training() -> Explorer:

@@ -3,7 +3,7 @@
 Everything here is float64 on the CPU: that the ratio is N is an equality, not a tendency.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from gradacc_lessons.accumulation import Batch
 from gradacc_lessons.lessons.training import add_gradient, gradient, training_windows
+from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
-from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run, palette, step_up
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Prediction, Run, palette, step_up
 
 PREDICTED_FOR = 8
 """The N that the learner's prediction is about."""
@@ -87,7 +88,7 @@ def _tips_in_plane(model: nn.Module, window: list[Batch], task: Task, recipe: Re
     return [(float(tip @ along), float(tip @ across)) for tip in sums]
 
 
-class ScaleFigure(LiveFigure):
+class ScaleFigure(TwoPanels):
     """Left: the pieces tip to tail. Right: how many times too long, against N."""
 
     description: ClassVar[str] = (
@@ -95,16 +96,9 @@ class ScaleFigure(LiveFigure):
         "gradient, with the right arrow and the arrow this loop gets. Right, both axes logarithmic: the length of "
         "the loop's gradient divided by the full batch's, against N from 1 to 32."
     )
-    width, height = 820, 400
 
-    def draw(self, data: pd.DataFrame) -> str:
-        """Build both panels."""
-        arrows, ratios = self.new_axes(1, 2)
-        self._draw_arrows(arrows)
-        self._draw_ratios(ratios)
-        return self.update(data)
-
-    def _draw_arrows(self, ax: Axes) -> None:
+    def draw_left(self, ax: Axes) -> None:
+        """The gradients, tip to tail."""
         self._plane = ax
         ax.set(xlabel="along the full batch's gradient (= 1)", ylabel="across it (same unit)", box_aspect=1)
         ax.set_title("Micro-batch gradients, tip to tail", fontsize=11)
@@ -116,7 +110,8 @@ class ScaleFigure(LiveFigure):
         ax.legend(loc="upper left", fontsize=8, frameon=False)
         self.moves(self._chain, self._right, self._loop)
 
-    def _draw_ratios(self, ax: Axes) -> None:
+    def draw_right(self, ax: Axes) -> None:
+        """The ratio of the lengths."""
         ticks = [2**i for i in range(6)]
         ax.set_xscale("log", base=2)
         ax.set_yscale("log", base=2)
@@ -196,17 +191,17 @@ def scale_table(data: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def explore_scale(prediction: Callable[[], float | None] = lambda: None) -> Explorer:
+def explore_scale(prediction: Prediction | None = None) -> Explorer:
     """Sliders for b and N, a choice of divisor, and the gradient that comes out.
 
-    `prediction()` is the ratio of lengths that the learner expects at N = 8 without 1/N.
+    `prediction()` is the ratio of lengths that the learner expects at N = 8 without 1/N; until then it waits.
     """
     task = digits("mlp", dtype=torch.float64)
 
     def plan(micro_batch_size: int, accumulation_steps: int, loss_scaling: Any) -> Run:
         recipe = Recipe(micro_batch_size, accumulation_steps, loss_scaling, precision="float64")
         recipe.check_fits(task.examples)
-        guess = prediction()
+        guess = prediction() if prediction else None
         return Run(lambda: scaling(task, recipe, guess), accumulation_steps, "micro-batch")
 
     controls = [
@@ -214,4 +209,4 @@ def explore_scale(prediction: Callable[[], float | None] = lambda: None) -> Expl
         NumberSlider("accumulation_steps", "Accumulation steps N", 1, MOST_STEPS, PREDICTED_FOR),
         Choice("loss_scaling", "Each loss divided by", DIVISORS, "none"),
     ]
-    return Explorer(controls, plan, ScaleFigure, scale_table)
+    return Explorer(controls, plan, ScaleFigure, scale_table, prediction)

@@ -1,6 +1,6 @@
 """Lesson 00, the first slider: one pass over the digits, counting micro-batches and updates as they happen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from gradacc_lessons.lessons.training import make_optimizer, training_windows
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
-from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run, counted
+from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Prediction, Run, counted
 from gradacc_lessons.ui.palette import BLACK, BLUE, GREEN, GUESS
 
 LEARNING_RATE = 0.01
@@ -24,6 +24,9 @@ HIGHEST_LOSS = 3.0
 """Top of the loss axis in nats; a model that guesses among ten digits is at ln 10 = 2.3."""
 BLOCK = 0.8
 """Width and height of a block, as a share of its place."""
+WIDEST = 1.5
+"""A prediction up to this many times the number of windows gets its place on the axis; room for more would make
+hairlines of the columns."""
 MARK_HEIGHT, HEADROOM = 0.07, 1.3
 """Where the mark of an update stands above its column, and where the axis ends, in units of N."""
 
@@ -31,13 +34,12 @@ MARK_HEIGHT, HEADROOM = 0.07, 1.3
 def count_epoch(task: Task, recipe: Recipe, predicted_updates: float | None = None) -> Iterator[dict[str, Any]]:
     """Train for one pass over the data and count what is done.
 
-    One row per micro-batch: `micro_batch` (forwards, and backwards, so far), `update` (updates so far), `window`
-    (the number of the window that it belongs to) and its `position` in that window, both from 1, `examples` (seen
-    so far), `loss` (mean over this micro-batch, in nats), `of` and `of_updates` (how many micro-batches and updates
-    the recipe plans), `micro_batch_size`, `accumulation_steps` and `predicted_updates`.
+    One row per micro-batch: of each so far, `micro_batch` (forwards, and backwards), `update` and `examples`; its
+    `window` and its `position` in it, both from 1; `loss` (its mean, in nats); and what was planned (`_planned`).
     """
     model = task.build_model(recipe.seed)
     optimizer = make_optimizer(model, recipe)
+    planned = _planned(task, recipe) | {"predicted_updates": predicted_updates}
     micro_batches = updates = examples = 0
     for window in training_windows(task, recipe):
         items = sum(task.count(batch) for batch in window)
@@ -57,14 +59,19 @@ def count_epoch(task: Task, recipe: Recipe, predicted_updates: float | None = No
                 "position": position,
                 "examples": examples,
                 "loss": float(loss_sum.detach()) / task.count(batch),
-                "of": recipe.micro_batches_per_epoch(task.examples),
-                "of_updates": recipe.updates_per_epoch(task.examples),
-                "micro_batch_size": recipe.micro_batch_size,
-                "accumulation_steps": recipe.accumulation_steps,
-                "predicted_updates": predicted_updates,
-            }
+            } | planned
         if examples == task.examples:
             return
+
+
+def _planned(task: Task, recipe: Recipe) -> dict[str, Any]:
+    """`of` and `of_updates` (how many micro-batches and updates it will be), and the recipe's two numbers."""
+    return {
+        "of": recipe.micro_batches_per_epoch(task.examples),
+        "of_updates": recipe.updates_per_epoch(task.examples),
+        "micro_batch_size": recipe.micro_batch_size,
+        "accumulation_steps": recipe.accumulation_steps,
+    }
 
 
 class EpochFigure(LiveFigure):
@@ -112,14 +119,15 @@ class EpochFigure(LiveFigure):
         blocks, loss = self._axes
         guess, windows, top = last["predicted_updates"], last["of_updates"], HEADROOM * last["accumulation_steps"]
         known = bool(pd.notna(guess))
-        inside = known and guess <= last["of"]
+        inside = known and guess <= WIDEST * windows
         right = 1.02 * max(windows, guess if inside else 0) + 0.6
         for ax in (blocks, loss):
             self.set_limits(ax, x=(0.0, right))
         self.set_limits(blocks, y=(0.0, top))
         at = guess if inside else right
         self._guess.set_data([at, at] if inside else [], [0, top] if inside else [])
-        self._guess_label.set_text(f" your prediction: {guess:g} " if known else "")
+        arrow = "" if inside else "→ "
+        self._guess_label.set_text(f" your prediction: {guess:g} {arrow}" if known else "")
         self._guess_label.set(position=(at, top), ha="right" if at > right / 2 else "left")
 
 
@@ -152,14 +160,14 @@ def _sentence(data: pd.DataFrame) -> str:
     return f"{sentence} Mean training loss: {halves[False]:.2f} in the first half, {halves[True]:.2f} in the second."
 
 
-def explore_epoch(prediction: Callable[[], float | None] = lambda: None) -> Explorer:
+def explore_epoch(prediction: Prediction | None = None) -> Explorer:
     """Sliders for b and N; `prediction()` is how many updates the learner expects at the start values of both."""
     task = digits("mlp", device=best_device())
 
     def plan(micro_batch_size: int, accumulation_steps: int) -> Run:
         recipe = Recipe(micro_batch_size, accumulation_steps, optimizer="adam", learning_rate=LEARNING_RATE)
         recipe.check_fits(TRAIN_EXAMPLES)
-        guess = prediction() if (micro_batch_size, accumulation_steps) == ASKED else None
+        guess = prediction() if prediction and (micro_batch_size, accumulation_steps) == ASKED else None
         total = recipe.micro_batches_per_epoch(TRAIN_EXAMPLES)
         return Run(lambda: count_epoch(task, recipe, guess), total, "micro-batch")
 
@@ -167,7 +175,7 @@ def explore_epoch(prediction: Callable[[], float | None] = lambda: None) -> Expl
         NumberSlider("micro_batch_size", "Micro-batch size b", 1, 64, ASKED[0]),
         NumberSlider("accumulation_steps", "Accumulation steps N", 1, 64, ASKED[1]),
     ]
-    return Explorer(controls, plan, EpochFigure, epoch_table)
+    return Explorer(controls, plan, EpochFigure, epoch_table, prediction)
 
 
 def epoch_table(data: pd.DataFrame) -> pd.DataFrame:

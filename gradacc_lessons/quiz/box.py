@@ -21,7 +21,10 @@ STYLE = """<style>
 .gradacc-quiz .gradacc-line { display: block; padding-left: 5ch; text-indent: -5ch; }
 .gradacc-quiz .gradacc-head { font-weight: bold; }
 .gradacc-quiz .gradacc-said { border-left: 4px solid currentColor; padding: 4px 10px; margin: 4px 0; }
-.gradacc-quiz .gradacc-said:empty { display: none; }
+.gradacc-quiz .gradacc-said:empty { border: 0; padding: 0; margin: 0; }
+.gradacc-quiz code { font-family: var(--jp-code-font-family, monospace); font-size: 0.95em; padding: 0 3px;
+  border-radius: 3px; background: color-mix(in srgb, currentColor 12%, transparent); }
+.gradacc-quiz .widget-dropdown > select { font-family: var(--jp-code-font-family, monospace); }
 </style>"""
 
 

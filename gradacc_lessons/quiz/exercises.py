@@ -177,7 +177,9 @@ TRAIN_EPOCH_WINDOWS = Exercise(
         "micro-batch. Hier is elk venster vol en heeft elke micro-batch dezelfde grootte.",
     ),
     starter=_SIGNATURE
-    + '    """One pass over the micro-batches: one update per window."""\n    raise NotImplementedError\n',
+    + '    """One pass over the micro-batches: one update per window."""\n'
+    "    # loss = loss_fn(model, batch) is the mean loss of one batch of micro_batches\n"
+    "    raise NotImplementedError\n",
     hints=(
         Text(
             "Three things happen for every micro-batch or once per window. Which are which: backward, the update, "

@@ -80,7 +80,7 @@ class Result(Note):
     questions: int = 0
     """Questions that count."""
     reread: tuple[str, ...] = ()
-    """Headings of the notebook where this take lost points, or that it has not answered yet."""
+    """Headings of the notebook where this take lost points."""
 
 
 def graded(grade: Grade, language: Language, *, practice: Text | None = None) -> Feedback:

@@ -8,6 +8,7 @@ import ipywidgets as widgets
 
 from gradacc_lessons.detective import client
 from gradacc_lessons.quiz import words
+from gradacc_lessons.quiz.enter import Enter
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import html
 from gradacc_lessons.quiz.grade import fill
@@ -33,21 +34,33 @@ def plain(text: str) -> str:
     return text.replace("`", "")
 
 
-def described(text: str) -> str:
-    """Text for a `description`: shown as text by ipywidgets 8, as HTML by 7."""
-    return plain(text) if int(widgets.__version__.split(".")[0]) >= 8 else escape(plain(text))
+def described(text: str) -> dict[str, Any]:
+    """The arguments that make `text` a control's description, with code set as code.
+
+    ipywidgets 7 shows every description as HTML; 8 does if it is told to, by an argument that 7 does not know.
+    """
+    told = {"description_allow_html": True} if widgets.Text.class_traits().get("description_allow_html") else {}
+    return {"description": html(text), **told}
 
 
 class AnswerField:
     """A way to give an answer."""
 
-    def __init__(self, widget: widgets.Widget, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        widget: widgets.Widget,
+        read: Callable[[], Any],
+        write: Callable[[Any], None],
+        on_enter: Callable[[Callable[[], None]], object] = lambda act: None,
+    ) -> None:
         self.widget = widget
         """What is shown."""
         self.value = read
         """The answer as it stands; None if there is none yet."""
         self.set = write
         """Put an answer in."""
+        self.on_enter = on_enter
+        """Have something done when Enter is pressed in it; without effect where Enter means something else."""
 
 
 def field_for(quiz: Quiz, question: Question, language: Language) -> AnswerField:
@@ -67,9 +80,7 @@ def _pick_one(quiz: Quiz, question: Question, language: Language) -> AnswerField
 
 def _pick_all(quiz: Quiz, question: Question, language: Language) -> AnswerField:
     boxes = {
-        option.id: widgets.Checkbox(
-            value=False, description=described(option.text.to(language)), indent=False, layout=_full()
-        )
+        option.id: widgets.Checkbox(value=False, indent=False, layout=_full(), **described(option.text.to(language)))
         for option in quiz.options(question.id)
     }
 
@@ -86,15 +97,16 @@ def _type_number(quiz: Quiz, question: Question, language: Language) -> AnswerFi
     unit = question.unit
     label = fill(words.NUMBER_IN, {"unit": unit.to(language)}) if unit else words.YOUR_NUMBER
     field = widgets.Text(
-        description=described(label.to(language)),
+        continuous_update=False,  # one message for one number: none is on its way when Enter comes
         style={"description_width": "initial"},
         layout=widgets.Layout(width="auto", max_width="420px"),
+        **described(label.to(language)),
     )
 
     def write(value: Any) -> None:
         field.value = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
-    return AnswerField(field, lambda: field.value.strip() or None, write)
+    return AnswerField(field, lambda: field.value.strip() or None, write, lambda act: Enter(field, act))
 
 
 def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerField:
@@ -113,9 +125,9 @@ def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerFiel
     choice = widgets.Dropdown(
         options=options,
         value=None,
-        description=described(words.FAULTY_LINE.to(language)),
         style={"description_width": "initial"},
         layout=widgets.Layout(width="auto", max_width="640px"),
+        **described(words.FAULTY_LINE.to(language)),
     )
     return AnswerField(widgets.VBox([listing, choice]), lambda: choice.value, lambda value: _put(choice, value))
 
@@ -124,7 +136,8 @@ def _write_code(quiz: Quiz, question: Question, language: Language) -> AnswerFie
     assert isinstance(question, CodeQuestion)
     task = exercise(question.exercise)
     client.warm_up()  # while the learner reads and writes, the process that will check gets ready
-    shown = widgets.HTML(f"<div>{html(words.WRITE_IN_CELL.to(language))}<pre>{escape(task.starter)}</pre></div>")
+    how, freely = html(words.WRITE_IN_CELL.to(language)), html(words.TRY_FREELY.to(language))
+    shown = widgets.HTML(f"<div>{how}<pre>{escape(task.starter)}</pre>{freely}</div>")
     return AnswerField(shown, lambda: _from_notebook(task.function), lambda value: None)
 
 

@@ -1,7 +1,7 @@
 """Taking a quiz: everything that the view does, as methods that need no widgets."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Quiz:
 
     @language.setter
     def language(self, language: Language) -> None:
-        self._language = language
+        self._language = None
         self.progress.set("language", language)
 
     @property
@@ -141,8 +141,14 @@ class Quiz:
         """A word on the question: not answered yet, how well it was answered, or what was predicted."""
         if not isinstance(self.bank.question(question_id), PredictQuestion):
             return standing.state(self.given(question_id))
-        predicted = self.prediction_text(question_id)
-        return fill_texts(words.STATE_COMMITTED, {"predicted": predicted}) if predicted else words.STATE_OPEN
+        question = self._predicts(question_id)
+        kept = self.progress.prediction(self.lesson, question.id)
+        if kept is None:
+            return words.STATE_OPEN
+        said = {"predicted": sentences.predicted(question, kept.value)}
+        if kept.measured is None:
+            return fill_texts(words.STATE_COMMITTED, said)
+        return fill_texts(words.STATE_MEASURED, {**said, "measured": sentences.predicted(question, kept.measured)})
 
     def has_hint(self, question_id: str) -> bool:
         """Whether there is a hint at all."""
@@ -182,13 +188,23 @@ class Quiz:
         value: float | str | None = kept.value if kept else None
         return value
 
-    def prediction_text(self, question_id: str) -> Text | None:
-        """The prediction as it stands in a sentence, with its unit."""
-        predicted = self.prediction(question_id)
-        return None if predicted is None else sentences.predicted(self._predicts(question_id), predicted)
+    def predicted(self, question_id: str) -> "Predicted":
+        """The prediction as an explorer takes it, which waits for it and draws it."""
+        return Predicted(self, self._predicts(question_id).id)
+
+    def outcome(self, question_id: str) -> Feedback | None:
+        """What a run said of the prediction; None before it is measured."""
+        question = self._predicts(question_id)
+        kept = self.progress.prediction(self.lesson, question.id)
+        if kept is None or kept.measured is None:
+            return None
+        return graded(grade_prediction(question, kept.value, kept.measured), self.language)
 
     def measured(self, question_id: str, value: float | str) -> Feedback:
-        """Say what a run measured: compares it with the prediction, and closes the prediction."""
+        """Say what a run measured: compares it with the prediction, and closes the prediction.
+
+        Without a prediction it says to predict first, and gives nothing away.
+        """
         question = self._predicts(question_id)
         try:
             outcome = committed(question, value)
@@ -196,8 +212,7 @@ class Quiz:
             raise ValueError(f"{question_id} was measured as {value!r}: {error}") from None
         kept = self.progress.prediction(self.lesson, question.id)
         if kept is None:
-            said = fill_texts(words.NO_PREDICTION, {"measured": sentences.predicted(question, outcome)})
-            return Feedback(said, self.language, correct=None, counts=False)
+            return Feedback(words.NO_PREDICTION, self.language, counted=False, counts=False)
         result = grade_prediction(question, kept.value, outcome)
         if kept.measured != outcome:
             self.progress.add_prediction(self.lesson, question.id, Prediction(kept.value, outcome, result.fraction))
@@ -273,6 +288,24 @@ class Quiz:
         if not isinstance(question, PredictQuestion):
             raise ValueError(f"{question_id} is a {question.kind} question; only a predict question is measured")
         return question
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A prediction that an explorer can wait for."""
+
+    quiz: Quiz
+    """The quiz that asks for it."""
+    question_id: str
+    """The question."""
+
+    def __call__(self) -> float | str | None:
+        """What the learner predicted; None if nothing yet."""
+        return self.quiz.prediction(self.question_id)
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told()` when it may have changed."""
+        self.quiz.progress.on_change(told)
 
 
 def _as_json(value: Any) -> Any:

@@ -30,7 +30,7 @@ def result(
     lost = [
         question
         for question in questions
-        if question.id in take.asked and (question.id not in take.best or take.best[question.id].fraction < 1)
+        if question.id in take.asked and question.id in take.best and take.best[question.id].fraction < 1
     ]
     reread = tuple(dict.fromkeys(question.section for question in lost))
     return Result(
@@ -48,16 +48,23 @@ def result(
     )
 
 
+def _points(take: Take, best: float) -> list[Text]:
+    """The verdict and the points; their share only when all is answered: before that it reads like a fail."""
+    parts = [words.PASSED] if passes(best) else []
+    still_open = len(take.asked) - len(take.best)
+    points = {"points": take.points, "of": take.of}
+    if still_open:
+        parts.append(fill(words.SO_FAR, {**points, "open": still_open, "questions": len(take.asked)}))
+    else:
+        parts += [] if parts else [words.NOT_YET]
+        parts.append(fill(words.RESULT, {**points, "share": f"{take.share:.0%}", "mark": f"{PASS_MARK:.0%}"}))
+    return [*parts, fill(words.BEST, {"share": f"{best:.0%}"})] if take.number > 1 else parts
+
+
 def _message(take: Take, best: float, predictions: Sequence[bool], reread: Sequence[str]) -> Text:
     parts = []
     if take.asked:
-        share, mark = f"{take.share:.0%}", f"{PASS_MARK:.0%}"
-        parts.append(words.PASSED if passes(best) else words.NOT_YET)
-        parts.append(fill(words.RESULT, {"points": take.points, "of": take.of, "share": share, "mark": mark}))
-        if take.number > 1:
-            parts.append(fill(words.BEST, {"share": f"{best:.0%}"}))
-        if len(take.best) < len(take.asked):
-            parts.append(fill(words.ANSWERED, {"answered": len(take.best), "questions": len(take.asked)}))
+        parts += _points(take, best)
     else:
         parts.append(words.NOTHING_COUNTS)
     if predictions:

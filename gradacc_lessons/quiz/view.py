@@ -22,9 +22,13 @@ from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import ChoiceQuestion, CodeQuestion, PredictQuestion, Question
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
+from gradacc_lessons.ui.controls import stylesheet
 
 LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
 LANGUAGE_LABEL = "Language / Taal"
+# Callbacks may come from several threads at once, checks have their own, and what one panel is told all others show:
+# with a lock of its own each, two panels could wait for one another.
+_LOCK = Condition()
 
 
 class QuizView:
@@ -33,7 +37,7 @@ class QuizView:
     def __init__(self, quiz: Quiz, question_ids: Sequence[str]) -> None:
         self.quiz = quiz
         self.ids = list(question_ids)
-        self._lock = Condition()  # callbacks may come from several threads at once, and checks have their own
+        self._lock = _LOCK
         self._checking: set[str] = set()
         self._checked: dict[str, Note] = {}
         self._field: AnswerField | None = None
@@ -42,6 +46,7 @@ class QuizView:
         self._build()
         self.index = self._where_stopped()
         self._draw()
+        quiz.progress.on_change(self._guard(self._follow))
 
     @property
     def question(self) -> Question | None:
@@ -73,7 +78,7 @@ class QuizView:
         self._language.observe(self._guard(self._change_language), names="value")
         acts, moves = self._build_buttons()
         asked = [self._language, self._head, self._ask, self._place]
-        self.box = QuizBox([widgets.HTML(STYLE), *asked, acts, self._notes, self._status, moves])
+        self.box = QuizBox([stylesheet(STYLE), *asked, acts, self._notes, self._status, moves])
         self.box.add_class("gradacc-quiz")
         several = f"{len(self.ids)} questions" if len(self.ids) > 1 else "one question"
         self.box.stands_for = f"Quiz {self.quiz.lesson}: {several}. Run this cell to take it."
@@ -95,6 +100,7 @@ class QuizView:
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
         language, question = self.quiz.language, self.question
+        self._drawn_in = language
         self._head.value = self._in_language(self._heading())
         labels = {
             "hint": words.ASK_HINT, "solution": words.ASK_SOLUTION, "previous": words.PREVIOUS,
@@ -115,10 +121,11 @@ class QuizView:
 
     def _draw_field(self, question: Question) -> None:
         kept = self._given(question)
-        self._field = field_for(self.quiz, question, self.quiz.language)
-        self._field.set(kept)
+        field = self._field = field_for(self.quiz, question, self.quiz.language)
+        field.set(kept)
+        field.on_enter(self._guard(lambda: self._answer() if self._field is field else None))
         old = self._place.children
-        self._place.children = (self._field.widget,)
+        self._place.children = (field.widget,)
         for widget in old:
             close(widget)
         label = words.PREDICT if isinstance(question, PredictQuestion) else words.ANSWER
@@ -131,17 +138,24 @@ class QuizView:
         language = self.quiz.language
         notes = [replace(note, language=language)._repr_html_() for note in self._hints]
         self._notes.value = "".join(f'<div class="gradacc-said">{note}</div>' for note in notes)
-        said = self._said if self.question is not None else self.quiz.result()
+        said = self._to_say()
         shown = replace(said, language=language)._repr_html_() if said else ""
         told = said.message.en if said else ""  # an answer brings the news with it
         news = [notice for notice in self.quiz.progress.notices if notice.en not in told]
         notices = "".join(f"<div>{html(notice.to(language))}</div>" for notice in news)
         self._status.value = f'<div role="status" class="gradacc-said" lang="{language}">{shown}{notices}</div>'
 
+    def _to_say(self) -> Note | None:
+        """On the last page the result; of a prediction that was measured, what came of it; else the latest news."""
+        if self.question is None:
+            return self.quiz.result()
+        outcome = self.quiz.outcome(self.question.id) if isinstance(self.question, PredictQuestion) else None
+        return outcome or self._said
+
     def _show_buttons(self, question: Question | None) -> None:
         alone = len(self.ids) == 1
         shown = {
-            "answer": question is not None,
+            "answer": question is not None and not self._measured(question),
             "hint": question is not None and self.quiz.has_hint(question.id),
             "solution": question is not None and self.quiz.may_see_solution(question.id),
             "previous": self.index > 0,
@@ -150,6 +164,9 @@ class QuizView:
         }
         for name, here in shown.items():
             self.buttons[name].layout.display = None if here else "none"
+
+    def _measured(self, question: Question) -> bool:
+        return isinstance(question, PredictQuestion) and self.quiz.outcome(question.id) is not None
 
     def _heading(self) -> Text:
         if self.question is None:
@@ -235,8 +252,16 @@ class QuizView:
         self.go(0)
 
     def _change_language(self) -> None:
-        self.quiz.language = self._language.value
-        self._draw()
+        if self._language.value != self.quiz.language:
+            self.quiz.language = self._language.value  # all panels are told, this one too
+
+    def _follow(self) -> None:
+        """Something was answered, measured or chosen, here or in another panel: show it."""
+        if self._drawn_in == self.quiz.language:
+            self._draw_outcome()
+        else:
+            self._draw()
+            self._language.value = self.quiz.language
 
     def _where_stopped(self) -> int:
         """The first question without an answer; the result if there is none."""

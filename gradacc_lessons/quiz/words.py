@@ -16,16 +16,16 @@ NEW_QUESTION = Text(
     "Deze vraag is nieuw sinds je begon; hij telt mee als je de quiz opnieuw doet.",
 )
 COMMITTED = Text(
-    "You predict {predicted}. Now run it and see. Until the run you can still change it.",
-    "Je voorspelt {predicted}. Voer het nu uit en kijk. Tot de run kun je het nog veranderen.",
+    "You predict {predicted}. Now look below. Until it is measured you can still change it.",
+    "Je voorspelt {predicted}. Kijk nu hieronder. Tot het gemeten is kun je het nog veranderen.",
 )
 TOO_LATE = Text(
-    "The run has been made, so your prediction stays {predicted}.",
-    "De run is al geweest, dus je voorspelling blijft {predicted}.",
+    "It has been measured, so your prediction stays {predicted}.",
+    "Het is al gemeten, dus je voorspelling blijft {predicted}.",
 )
 NO_PREDICTION = Text(
-    "You made no prediction before this run; it measured {measured}.",
-    "Je hebt voor deze run niets voorspeld; gemeten is {measured}.",
+    "Predict first, above; then run this cell again and read what was measured.",
+    "Voorspel eerst, hierboven; voer deze cel dan opnieuw uit en lees wat er gemeten is.",
 )
 HINT = Text("Hint {number} of {total}: {hint}", "Hint {number} van {total}: {hint}")
 NO_HINT = Text("There is no hint for this question.", "Bij deze vraag is er geen hint.")
@@ -50,8 +50,11 @@ RESULT = Text(
 NOTHING_COUNTS = Text("Nothing here counts towards a result.", "Niets hiervan telt mee voor een resultaat.")
 PASSED = Text("✓ Passed.", "✓ Gehaald.")
 NOT_YET = Text("✗ Not passed yet.", "✗ Nog niet gehaald.")
+SO_FAR = Text(
+    "{points} of {of} points so far; {open} of {questions} questions still open.",
+    "Tot nu toe {points} van {of} punten; nog {open} van {questions} vragen open.",
+)
 BEST = Text("Your best take: {share}.", "Je beste poging: {share}.")
-ANSWERED = Text("{answered} of {questions} questions answered.", "{answered} van {questions} vragen beantwoord.")
 PREDICTED = Text("{made} of {asked} predictions made.", "{made} van {asked} voorspellingen gedaan.")
 REREAD = Text("Read again: {sections}.", "Lees nog eens: {sections}.")
 
@@ -61,6 +64,9 @@ STATE_WRONG = Text("answered: not right", "beantwoord: niet goed")
 STATE_PARTLY = Text("answered: partly right", "beantwoord: gedeeltelijk goed")
 STATE_OPEN = Text("not answered yet", "nog niet beantwoord")
 STATE_COMMITTED = Text("prediction made: {predicted}", "voorspelling gedaan: {predicted}")
+STATE_MEASURED = Text(
+    "you predicted {predicted}, measured: {measured}", "jij voorspelde {predicted}, gemeten: {measured}"
+)
 PICK_ONE = Text("Pick one:", "Kies er één:")
 PICK_ALL = Text("More than one can be right:", "Er kan meer dan één goed zijn:")
 YOUR_NUMBER = Text("Your answer:", "Jouw antwoord:")
@@ -71,6 +77,10 @@ LISTING = Text("Listing with line numbers", "Listing met regelnummers")
 WRITE_IN_CELL = Text(
     "Write it in a cell of this notebook, run the cell, then come back and check. Begin with:",
     "Schrijf hem in een cel van dit notebook, voer de cel uit, kom dan terug en laat hem nakijken. Begin met:",
+)
+TRY_FREELY = Text(
+    "You may try as often as you like: nothing is lost, and your best try counts.",
+    "Je mag het zo vaak proberen als je wilt: er gaat niets verloren, en je beste poging telt.",
 )
 NO_FUNCTION = Text(
     "There is no function {name} in this notebook yet. Write it in a cell, run the cell, then check again.",

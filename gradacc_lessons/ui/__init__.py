@@ -1,7 +1,7 @@
 """What explorers share: the live figure, the controls, the static twin and progress."""
 
 from gradacc_lessons.ui.controls import Choice, NumberSlider
-from gradacc_lessons.ui.explorer import Explorer, Run, counted
+from gradacc_lessons.ui.explorer import Explorer, Prediction, Run, counted
 from gradacc_lessons.ui.figure import LiveFigure, step_up
 from gradacc_lessons.ui.progress import progress
 from gradacc_lessons.ui.static import StaticTwin, Table
@@ -11,6 +11,7 @@ __all__ = [
     "Explorer",
     "LiveFigure",
     "NumberSlider",
+    "Prediction",
     "Run",
     "StaticTwin",
     "Table",

@@ -10,7 +10,16 @@ from typing import Any
 import ipywidgets as widgets
 
 LABEL_WIDTH = "150px"
-FIELD_LABEL_WIDTH = "210px"
+STYLE = """<style>
+.gradacc-number > .widget-label { position: absolute; width: 1px; height: 1px; overflow: hidden; white-space: nowrap;
+  clip-path: inset(50%); }
+</style>"""
+"""The field beside a slider needs a name for who hears the page; who sees it reads the slider's."""
+
+
+def stylesheet(style: str) -> widgets.HTML:
+    """Something without a size that brings `style` onto the page."""
+    return widgets.HTML(style, layout=widgets.Layout(display="none"))
 
 
 class Control:
@@ -53,9 +62,9 @@ class NumberSlider(Control):
             layout=widgets.Layout(width="420px"),
         )  # fmt: skip
         self.field = widgets.IntText(
-            value=value, description=f"{label} (number)", style={"description_width": FIELD_LABEL_WIDTH},
-            layout=widgets.Layout(width="290px"),
+            value=value, description=f"{label} (number)", layout=widgets.Layout(width="80px"),
         )  # fmt: skip
+        self.field.add_class("gradacc-number")
         super().__init__(name, widgets.HBox([self.slider, self.field], layout=_WRAP), self.slider)
 
     def check(self, value: Any) -> int:

@@ -11,17 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event, RLock, Thread
-from typing import Any
+from typing import Any, Protocol
 
 import ipywidgets as widgets
 import pandas as pd
 
-from gradacc_lessons.ui.controls import Control
+from gradacc_lessons.ui.controls import STYLE, Control, stylesheet
 from gradacc_lessons.ui.figure import LiveFigure
 from gradacc_lessons.ui.progress import wait_with_progress
 from gradacc_lessons.ui.static import StaticTwin, picture_html
 
 SECONDS_BETWEEN_PICTURES = 0.05
+PREDICT_FIRST = "Predict first, above; or run without a prediction."
+RUN_UNPREDICTED, RUN_AGAIN = "Run without a prediction", "Run again"
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,25 @@ class Run:
     """What one row is, in the singular."""
 
 
+class Prediction(Protocol):
+    """What the learner expects, and a way to hear of it."""
+
+    def __call__(self) -> Any:
+        """The prediction; None as long as there is none."""
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told()` whenever there may be another one."""
+
+
 class Explorer:
     """Controls -> `plan(**values)` -> a Run -> its rows in `figure` and in words.
 
     `plan` says in a ValueError what is impossible about a combination of values. `table` makes the small table of
     the static twin from the data. `.set`, `.wait`, `.data`, `.sentence` and `.static` let a test or a reader do
     and see what the widgets do and show.
+
+    With a `prediction` it waits: it shows its picture once there is one, or once the learner asks for it with a
+    button or a control. Until then `.data` and `.static` come of a run aside, which shows nothing.
     """
 
     def __init__(
@@ -50,10 +65,13 @@ class Explorer:
         plan: Callable[..., Run],
         figure: Callable[[], LiveFigure],
         table: Callable[[pd.DataFrame], pd.DataFrame],
+        prediction: Prediction | None = None,
     ) -> None:
         self._controls = {control.name: control for control in controls}
         self._values = {control.name: control.value for control in controls}
         self._plan, self._new_figure, self._table = plan, figure, table
+        self._prediction, self._predicted = prediction, None
+        self._begun = self._displayed = False
         self._figure = figure()
         self._lock = RLock()
         self._wanted: Run | None = None
@@ -66,12 +84,16 @@ class Explorer:
         self.widget = self._build()
         for control in controls:
             control.on_change(self._changed)
+        if prediction is not None:
+            prediction.on_change(lambda: self._guarded(self._hear))
 
     # What a program sees
 
     @property
     def data(self) -> pd.DataFrame:
-        """The rows of the latest run, as far as it has come."""
+        """The rows of the latest run, as far as it has come; while it waits for a prediction, those of `measure`."""
+        if self.waiting:
+            return self.measure()
         with self._lock:
             return pd.DataFrame(list(self._rows))
 
@@ -85,12 +107,22 @@ class Explorer:
         """Whether a run is going on."""
         return not self._idle.is_set()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for a prediction, and has shown nothing yet."""
+        return not self._begun and self._prediction is not None and self._prediction() is None
+
+    def measure(self, **values: Any) -> pd.DataFrame:
+        """All rows of a run with these values, the others as they stand, made aside: nothing on the page moves."""
+        with self._lock:
+            run = self._planned(values)[1]
+        return pd.DataFrame(list(run.rows()))
+
     def set(self, **values: Any) -> None:
         """Move controls, as a learner would. ValueError, in a sentence, for a value that is not possible."""
         with self._lock:
             try:
-                checked = {name: self._control(name).check(value) for name, value in values.items()}
-                run = self._plan(**(self._values | checked))
+                checked, run = self._planned(values)
             except ValueError as error:
                 self._say(str(error))
                 raise
@@ -109,7 +141,12 @@ class Explorer:
         self._stop.set()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until nothing runs. TimeoutError after `timeout` seconds; an error of the run is raised here."""
+        """Wait until nothing runs. TimeoutError after `timeout` seconds; an error of the run is raised here.
+
+        One that waits for a prediction is started.
+        """
+        if self.waiting:
+            self.start()
         if not self._idle.wait(timeout):
             raise TimeoutError(f"the run was still going after {timeout} seconds")
         if self._error is not None:
@@ -118,22 +155,32 @@ class Explorer:
     def static(self) -> StaticTwin:
         """The finished picture, its sentence and a small table, without widgets.
 
-        Waits for the run that is going on; one that was stopped before its end is run again.
+        Waits for the run that is going on; one that was stopped before its end is run again. Folded if there is
+        something to predict.
         """
+        if not self.waiting:
+            self._finish()
+        data, figure = self.data, self._new_figure()
+        sentence = figure.draw(data)
+        folded = self._prediction is not None
+        return StaticTwin(picture_html(figure, sentence), sentence, self._table(data), folded)
+
+    def _finish(self) -> None:
         wait_with_progress(self._idle, self._progress_text)
         if not self._complete:
             self.start()
             wait_with_progress(self._idle, self._progress_text)
         self.wait()
-        data, figure = self.data, self._new_figure()
-        sentence = figure.draw(data)
-        return StaticTwin(picture_html(figure, sentence), sentence, self._table(data))
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
         display(self.widget)
-        if not self.running and not self._complete:
+        self._displayed = True
+        if self.waiting:
+            self._run.description = RUN_UNPREDICTED
+            self._announce(PREDICT_FIRST)
+        elif not self.running and not self._complete:
             self._guarded(self.start)
 
     # What a learner sees
@@ -141,12 +188,18 @@ class Explorer:
     def _build(self) -> widgets.Widget:
         self._picture, self._words, self._state, self._message = (widgets.HTML() for _ in range(4))
         self._bar = widgets.IntProgress(description="Progress", style={"description_width": "initial"})
-        run, stop = widgets.Button(description="Run again"), widgets.Button(description="Stop")
-        run.on_click(lambda _: self._guarded(self.start))
+        self._run = widgets.Button(description=RUN_AGAIN, layout=widgets.Layout(width="auto"))
+        stop = widgets.Button(description="Stop")
+        self._run.on_click(lambda _: self._guarded(self.start))
         stop.on_click(lambda _: self.stop())
         rows = [control.widget for control in self._controls.values()]
-        line = widgets.HBox([run, stop, self._bar, self._state], layout=widgets.Layout(flex_flow="row wrap"))
-        return widgets.VBox([*rows, line, self._message, self._picture, self._words])
+        line = widgets.HBox([self._run, stop, self._bar, self._state], layout=widgets.Layout(flex_flow="row wrap"))
+        return widgets.VBox([stylesheet(STYLE), *rows, line, self._message, self._picture, self._words])
+
+    def _hear(self) -> None:
+        """Another prediction: draw it, if the picture is on the page at all."""
+        if self._displayed and self._prediction is not None and self._prediction() != self._predicted:
+            self.start()
 
     def _changed(self, name: str, value: Any) -> None:
         self._guarded(lambda: self._take(name, value))
@@ -181,6 +234,10 @@ class Explorer:
             self._say(f"This control met an error. {type(error).__name__}: {error}")
             raise
 
+    def _planned(self, values: dict[str, Any]) -> tuple[dict[str, Any], Run]:
+        checked = {name: self._control(name).check(value) for name, value in values.items()}
+        return checked, self._plan(**(self._values | checked))
+
     def _control(self, name: str) -> Control:
         if name not in self._controls:
             raise ValueError(f"there is no control {name!r}; there are {', '.join(self._controls)}")
@@ -199,8 +256,10 @@ class Explorer:
 
     def _post(self, run: Run) -> None:
         self._wanted = run
+        self._predicted = self._prediction() if self._prediction is not None else None
         self._error = None
-        self._complete = False
+        self._begun, self._complete = True, False
+        self._run.description = RUN_AGAIN
         self._say("")
         self._stop.clear()
         self._idle.clear()

@@ -11,6 +11,12 @@ import pandas as pd
 
 from gradacc_lessons.ui.figure import LiveFigure
 
+FOLDED = "What it looks like (open it after your prediction)"
+OPEN_IN_PRINT = (
+    "<style>@media print { .gradacc-folded::details-content "
+    "{ content-visibility: visible; block-size: auto; } }</style>"
+)
+
 
 @dataclass(frozen=True)
 class StaticTwin:
@@ -22,9 +28,14 @@ class StaticTwin:
     """What the picture says, in words."""
     table: pd.DataFrame
     """A few rows with the numbers behind it."""
+    folded: bool = False
+    """Whether it is to be opened by who wants to see it: there is something to predict first."""
 
     def _repr_html_(self) -> str:
-        return f"{self.picture}<p>{html.escape(self.sentence)}</p>{Table(self.table)._repr_html_()}"
+        page = f"{self.picture}<p>{html.escape(self.sentence)}</p>{Table(self.table)._repr_html_()}"
+        if not self.folded:
+            return page
+        return f'{OPEN_IN_PRINT}<details class="gradacc-folded"><summary>{FOLDED}</summary>{page}</details>'
 
     def __repr__(self) -> str:
         return f"{self.sentence}\n\n{Table(self.table)!r}"

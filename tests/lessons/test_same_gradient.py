@@ -1,11 +1,15 @@
 """Lesson 01, the gradient: equality in float64 and everything its explorer's controls can do."""
 
+import re
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from gradacc_lessons import Recipe
-from gradacc_lessons.lessons.same_gradient import compare_gradients, explore_gradients
+from gradacc_lessons.lessons.same_gradient import compare_gradients, explore_gradients, gradient_sentence
 from gradacc_lessons.lessons.training import collect
+from gradacc_lessons.quiz.quiz import Predicted
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 30.0  # seconds; only a hang comes near it
@@ -40,13 +44,13 @@ def _full_norm(recipe: Recipe) -> float:
     return float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm())
 
 
-def test_both_sliders_move_the_run_and_the_prediction_is_drawn() -> None:
-    guess: list[float | None] = [None]
-    explorer = explore_gradients(lambda: guess[0])
+def test_both_sliders_move_the_run_and_the_prediction_is_drawn(predicted: Callable[..., Predicted]) -> None:
+    asked = predicted("acc-predict-distance")
+    explorer = explore_gradients(asked)
     explorer.start()
     explorer.wait(PATIENCE)
     without = explorer._picture.value
-    guess[0] = 4.0
+    asked.quiz.answer("acc-predict-distance", 4.0)
     explorer.start()
     explorer.wait(PATIENCE)
     assert explorer._picture.value != without
@@ -56,7 +60,11 @@ def test_both_sliders_move_the_run_and_the_prediction_is_drawn() -> None:
     assert "After 4 of 4 micro-batches" in explorer.sentence
     explorer.set(accumulation_steps=6)
     explorer.wait(PATIENCE)
-    assert "After 6 of 6 micro-batches, .grad is 1 times as long" in explorer.sentence
+    assert explorer.sentence == (
+        "After 6 of 6 micro-batches, .grad is the full batch's gradient: the two are the same to rounding."
+    )
+    first = gradient_sentence(explorer.data.iloc[0])
+    assert re.match(r"After 1 of 6 micro-batches, \.grad is 0\.\d+ times as long as .*, and \d+\.\d % away", first)
 
 
 def test_a_window_larger_than_the_data_is_refused_in_a_sentence() -> None:
@@ -69,4 +77,5 @@ def test_the_static_twin_says_what_the_picture_shows() -> None:
     twin = explore_gradients().static()
     assert list(twin.table["micro-batches added"]) == [1, 2, 3, 4]
     assert twin.table["length of .grad / full"].iloc[-1] == "1.000"
-    assert "less than 0.0000000001 %" in twin.sentence
+    assert twin.table["relative difference"].iloc[-1] == "rounding only"
+    assert "the same to rounding" in twin.sentence

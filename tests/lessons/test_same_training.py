@@ -1,14 +1,16 @@
 """Lesson 01, the training: curves that lie on one another, and what stops them from doing so."""
 
+import math
 import time
 from itertools import islice
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
 from gradacc_lessons import Recipe
-from gradacc_lessons.lessons.same_training import compare_training, explore_training
+from gradacc_lessons.lessons.same_training import compare_training, drift_limits, explore_training
 from gradacc_lessons.lessons.training import collect, train, training_windows
 from gradacc_lessons.tasks import digits
 
@@ -57,6 +59,20 @@ def test_a_row_of_training_counts_examples_and_measures_before_clipping() -> Non
     rows = list(train(digits(), Recipe(100, 2, max_norm=1e-3), updates=9))
     assert [row["examples"] for row in rows] == [200, 400, 600, 800, 1000, 1200, 1400, 1536, 1736]
     assert all(row["gradient_norm"] > 1e-2 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("measured", "limits"),
+    [
+        ([0.0, 0.0], (1e-18, 1e-14)),
+        ([0.0, 3e-17, 2e-16], (1e-18, 1e-14)),
+        ([0.0, 4e-8, 6e-6], (1e-8, 1e-4)),
+        ([0.0, 1e-8], (1e-8, 1e-6)),
+        ([2e-8, 0.03, 4.0, math.inf, math.nan], (1e-8, 1e2)),
+    ],
+)
+def test_the_axis_of_drift_fits_what_was_measured_in_steps(measured: list[float], limits: tuple[float, float]) -> None:
+    assert drift_limits(pd.Series(measured)) == pytest.approx(limits)
 
 
 def test_every_control_changes_the_run() -> None:

@@ -1,6 +1,7 @@
 """Lesson 02, the gradient's length: closed forms in float64, and what the explorer's controls do."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from gradacc_lessons.lessons.scale import (
     scaling,
 )
 from gradacc_lessons.lessons.training import collect, training_windows
+from gradacc_lessons.quiz.quiz import Predicted
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 60.0  # seconds; only a hang comes near it
@@ -99,16 +101,16 @@ def test_a_prediction_is_drawn_and_said_whatever_it_is(guess: float) -> None:
     assert figure._guess.axes.get_ylim()[0] < height[-1] < figure._guess.axes.get_ylim()[1]
 
 
-def test_the_explorer_asks_for_the_prediction_at_each_run() -> None:
-    guesses = [None, 2.5]
-    explorer = explore_scale(lambda: guesses[-1])
+def test_the_explorer_asks_for_the_prediction_at_each_run(predicted: Callable[..., Predicted]) -> None:
+    asked = predicted("scale-predict-ratio")
+    explorer = explore_scale(asked)
     explorer.set(accumulation_steps=2)
     explorer.wait(PATIENCE)
-    assert "You predicted 2.5" in explorer.sentence
-    guesses.append(None)
+    assert "predicted" not in explorer.sentence
+    asked.quiz.answer("scale-predict-ratio", 2.5)
     explorer.start()
     explorer.wait(PATIENCE)
-    assert "predicted" not in explorer.sentence
+    assert "You predicted 2.5" in explorer.sentence
 
 
 def test_the_static_twin_promises_round_numbers() -> None:

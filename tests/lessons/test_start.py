@@ -1,5 +1,6 @@
 """Lesson 00, the first slider: what it counts is what happens, and what it draws is what it counted."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from gradacc_lessons import Recipe
 from gradacc_lessons.lessons import start
 from gradacc_lessons.lessons.start import EpochFigure, count_epoch, epoch_table, explore_epoch
 from gradacc_lessons.lessons.training import collect, train
+from gradacc_lessons.quiz.quiz import Predicted
 from gradacc_lessons.tasks import digits
 from gradacc_lessons.ui.palette import GUESS
 
@@ -116,7 +118,9 @@ def test_the_table_has_the_counts() -> None:
     }
 
 
-@pytest.mark.parametrize(("guess", "right_of_axis"), [(48.0, False), (10.0, False), (192.0, False), (4000.0, True)])
+@pytest.mark.parametrize(
+    ("guess", "right_of_axis"), [(48.0, False), (10.0, False), (72.0, False), (192.0, True), (4000.0, True)]
+)
 def test_the_prediction_is_drawn_where_it_was_made_unless_it_is_far_off_the_axis(
     guess: float, right_of_axis: bool
 ) -> None:
@@ -124,13 +128,17 @@ def test_the_prediction_is_drawn_where_it_was_made_unless_it_is_far_off_the_axis
     figure.draw(epoch(8, 4, guess))
     assert list(figure._guess.get_xdata()) == ([] if right_of_axis else [guess, guess])
     assert figure._guess.get_color() == GUESS and figure._guess.get_linestyle() == "--"
-    assert figure._guess_label.get_text().strip() == f"your prediction: {guess:g}"
+    arrow = " →" if right_of_axis else ""
+    assert figure._guess_label.get_text().strip() == f"your prediction: {guess:g}{arrow}"
+    assert figure._axes[0].get_xlim()[1] < 2 * 48  # wide columns, whatever was predicted
     figure.update(epoch(8, 4))
     assert len(figure._guess.get_xdata()) == 0 and figure._guess_label.get_text() == ""
 
 
-def test_every_control_changes_the_run_and_the_prediction_stays_with_its_setting() -> None:
-    explorer = explore_epoch(lambda: 40.0)
+def test_every_control_changes_the_run_and_the_prediction_stays_with_its_setting(
+    predicted: Callable[..., Predicted],
+) -> None:
+    explorer = explore_epoch(predicted("start-predict-updates", 40.0))
     seen: list[tuple[int, int]] = []
     for values in ({}, {"micro_batch_size": 16}, {"accumulation_steps": 3}):
         explorer.set(**values)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
 import ipywidgets as widgets
@@ -11,6 +13,8 @@ import pytest
 
 from gradacc_lessons.progress import Progress
 from gradacc_lessons.quiz import fields
+from gradacc_lessons.quiz.box import STYLE
+from gradacc_lessons.quiz.enter import SECONDS_AFTER_ENTER
 from gradacc_lessons.quiz.exercise import build
 from gradacc_lessons.quiz.exercises import UPDATES_PER_EPOCH
 from gradacc_lessons.quiz.quiz import Quiz
@@ -134,6 +138,11 @@ def test_a_prediction_is_made_in_the_middle_of_a_lesson(quiz: Quiz) -> None:
     assert "You predict 47 updates" in said(view) and quiz.prediction("small-predict") == 47.0
     assert "prediction made: 47 updates" in text_of(view._head.value)
     assert one(single(quiz, "small-predict"), widgets.Text).value == "47"
+    quiz.measured("small-predict", 48)  # in a cell below
+    assert said(view) == "✓ Right. 47 it is, measured 48." and shown(view) == set()
+    assert "you predicted 47 updates, measured: 48 updates" in text_of(view._head.value)
+    opened_later = single(quiz, "small-predict")
+    assert said(opened_later) == said(view) and shown(opened_later) == set()
     guess = single(quiz, "small-guess")
     one(guess, widgets.RadioButtons).value = "mean"
     press(guess, "answer")
@@ -147,6 +156,7 @@ def test_a_function_is_checked_where_the_notebook_has_it(quiz: Quiz, monkeypatch
     view = single(quiz, "small-code")
     assert view.buttons["answer"].description == "Check updates_per_epoch"
     assert "raise NotImplementedError" in text_of(one(view, widgets.HTML).value)
+    assert "as often as you like: nothing is lost" in text_of(one(view, widgets.HTML).value)
     press(view, "answer")
     assert "no function updates_per_epoch in this notebook yet" in said(view)
     for source, expected in (
@@ -291,6 +301,91 @@ def test_both_languages_name_every_control_and_button(quiz: Quiz, language: Any)
                 assert widget.description.strip()
 
 
+def test_one_language_switch_reaches_every_panel(quiz: Quiz) -> None:
+    asked, whole = single(quiz, "small-predict"), QuizView(quiz, KINDS)
+    other = QuizView(Quiz("90", bank_folder=BANKS, progress=quiz.progress), KINDS)  # the cell was run again
+    one(whole, widgets.RadioButtons).value = "mean"
+    asked._language.value = "nl"
+    for view in (asked, whole, other):
+        assert view._language.value == "nl" and 'lang="nl"' in view._ask.value
+    assert one(whole, widgets.RadioButtons).value == "mean"
+    other._language.value = "en"
+    assert asked.buttons["answer"].description == "Predict" and asked._language.value == "en"
+
+
+def test_an_answer_in_one_panel_is_known_in_the_others(quiz: Quiz) -> None:
+    asked, whole = single(quiz, "small-choice"), QuizView(quiz, KINDS)
+    one(asked, widgets.RadioButtons).value = "sums"
+    press(asked, "answer")
+    assert "answered: right" in text_of(whole._head.value) and "solution" in shown(whole)
+    assert said(whole) == ""  # it was not answered here
+
+
+def test_panels_that_are_used_at_the_same_time_do_not_wait_for_one_another(quiz: Quiz) -> None:
+    views = [single(quiz, "small-predict") for _ in range(2)]
+
+    def use(view: QuizView) -> None:
+        for number in range(10):
+            view._language.value = ("en", "nl")[number % 2]
+            one(view, widgets.Text).value = str(number)
+            view.buttons["answer"].click()
+
+    threads = [Thread(target=use, args=(view,), daemon=True) for view in views]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert quiz.prediction("small-predict") == 9.0
+
+
+# Enter
+
+
+def enter(field: widgets.Text, typed: str | None = None) -> None:
+    """What the browser sends when Enter is pressed: the key, and then the text if it is new."""
+    field._handle_msg({"content": {"data": {"method": "custom", "content": {"event": "submit"}}}, "buffers": []})
+    if typed is not None:
+        field.value = typed
+
+
+def test_enter_answers_with_the_number_that_was_typed(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    assert field.continuous_update is False
+    field.value = "1"  # the field was left: that is no answer
+    sleep(2 * SECONDS_AFTER_ENTER)
+    assert said(view) == "" and quiz.given("small-number") is None
+    enter(field, "12")
+    given = quiz.given("small-number")
+    assert given is not None and given.value == "12"
+    answers = len(quiz.progress.answers(quiz.lesson))
+    field.value = "13"
+    sleep(2 * SECONDS_AFTER_ENTER)
+    assert len(quiz.progress.answers(quiz.lesson)) == answers  # one Enter, one answer
+
+
+def test_enter_answers_with_a_number_that_was_typed_before(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    field.value = "12"
+    enter(field)
+    enter(field)
+    deadline = monotonic() + 20
+    while quiz.given("small-number") is None and monotonic() < deadline:
+        sleep(0.01)
+    sleep(2 * SECONDS_AFTER_ENTER)
+    assert [answer.value for answer in quiz.progress.answers(quiz.lesson)] == ["12"]
+
+
+def test_enter_is_not_an_answer_to_the_next_question(quiz: Quiz) -> None:
+    view = QuizView(quiz, ["small-number", "small-predict"])
+    enter(one(view, widgets.Text))
+    press(view, "next")
+    sleep(2 * SECONDS_AFTER_ENTER)
+    assert said(view) == ""
+
+
 # A check that takes long
 
 SLOW = """
@@ -395,12 +490,15 @@ def test_texts_of_a_bank_are_never_markup(quiz: Quiz) -> None:
                     assert tags <= {"div", "pre", "code", "br", "span"}, widget.value
 
 
-@pytest.mark.parametrize(("version", "expected"), [("8.1.0", "N < 4 & b"), ("7.7.1", "N &lt; 4 &amp; b")])
-def test_descriptions_are_escaped_where_ipywidgets_takes_them_as_html(
-    monkeypatch: pytest.MonkeyPatch, version: str, expected: str
-) -> None:
-    monkeypatch.setattr(widgets, "__version__", version)
-    assert fields.described("`N` < 4 & b") == expected
+def test_descriptions_are_escaped_and_their_code_is_set_as_code(quiz: Quiz) -> None:
+    box = widgets.Checkbox(**fields.described("`N` < 4 & b"))
+    assert box.description == "<code>N</code> &lt; 4 &amp; b"
+    if widgets.__version__.startswith("8."):
+        assert box.description_allow_html  # 7 needs no leave
+    for question_id in [*KINDS, "small-predict"]:
+        for widget in every(single(quiz, question_id).box):
+            if isinstance(widget, widgets.Text | widgets.Checkbox | widgets.Dropdown):
+                assert set(re.findall(r"</?([a-z]+)", widget.description)) <= {"code"}
 
 
 def test_only_widgets_of_both_versions_are_used(quiz: Quiz) -> None:
@@ -432,6 +530,12 @@ def test_a_refusing_disk_is_said_in_the_view(tmp_path: Path) -> None:
     one(view, widgets.RadioButtons).value = "sums"
     press(view, "answer")
     assert "✓ Right." in said(view) and said(view).count("cannot be saved") == 1
+
+
+def test_what_is_said_has_its_place_before_anything_is_said(view: QuizView) -> None:
+    """A screen reader announces what comes into a place that was there."""
+    assert said(view) == "" and 'role="status"' in view._status.value
+    assert view._status.layout.display is None and not re.search(r"gradacc-said[^}]*display: *none", STYLE)
 
 
 def test_where_widgets_are_not_drawn_a_few_words_stand(view: QuizView) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -46,7 +46,26 @@ class Experiment:
             yield {"number": number, "value": number * size}
 
 
-def build(experiment: Experiment, length: int = 5) -> Explorer:
+class Asked:
+    """A prediction, as a quiz asks for it."""
+
+    def __init__(self, value: float | None = None) -> None:
+        self.value = value
+        self.told: list[Callable[[], None]] = []
+
+    def __call__(self) -> float | None:
+        return self.value
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        self.told.append(told)
+
+    def answer(self, value: float | None) -> None:
+        self.value = value
+        for told in self.told:
+            told()
+
+
+def build(experiment: Experiment, length: int = 5, prediction: Asked | None = None) -> Explorer:
     def plan(size: int, kind: str) -> Run:
         if size == 7 and kind == "odd":
             raise ValueError("7 cannot be odd here")
@@ -56,7 +75,7 @@ def build(experiment: Experiment, length: int = 5) -> Explorer:
         NumberSlider("size", "Size", 1, 10, 2),
         Choice("kind", "Kind", [("Odd", "odd"), ("Even", "even")], "odd"),
     ]
-    return Explorer(controls, plan, Line, lambda data: data.tail(1))
+    return Explorer(controls, plan, Line, lambda data: data.tail(1), prediction)
 
 
 def slider(explorer: Explorer) -> Any:
@@ -277,3 +296,87 @@ def test_an_error_in_a_callback_does_not_spoil_the_run_that_is_fine() -> None:
         slider(explorer).value = 5
     explorer.wait(PATIENCE)
     assert len(explorer.data) == 5
+
+
+# A prediction first
+
+
+def nothing_shown(explorer: Explorer) -> bool:
+    return explorer._picture.value == explorer._words.value == explorer.sentence == ""
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def waiting(asked: Asked) -> Explorer:
+    """On the page, before the prediction."""
+    explorer = build(Experiment(), prediction=asked)
+    explorer._ipython_display_()
+    return explorer
+
+
+def test_it_waits_for_a_prediction_and_says_so(waiting: Explorer) -> None:
+    assert waiting.waiting and not waiting.running and nothing_shown(waiting)
+    assert waiting._state.value == '<span role="status">Predict first, above; or run without a prediction.</span>'
+    assert waiting._run.description == "Run without a prediction"
+
+
+def test_it_runs_as_soon_as_there_is_a_prediction_and_again_when_it_changes(waiting: Explorer, asked: Asked) -> None:
+    asked.answer(None)  # something else was answered
+    assert waiting.waiting and nothing_shown(waiting)
+    asked.answer(3.0)
+    waiting.wait(PATIENCE)
+    assert not waiting.waiting and waiting.sentence == "5 rows, the last is 8"
+    assert waiting._run.description == "Run again"
+    for value, runs_again in ((3.0, False), (4.0, True)):
+        waiting._picture.value = "gone"
+        asked.answer(value)
+        waiting.wait(PATIENCE)
+        assert (waiting._picture.value != "gone") == runs_again
+
+
+def test_with_a_prediction_made_before_it_does_not_wait() -> None:
+    explorer = build(Experiment(), prediction=Asked(3.0))
+    explorer._ipython_display_()
+    explorer.wait(PATIENCE)
+    assert explorer.sentence == "5 rows, the last is 8"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda explorer: explorer._run.click(),
+        lambda explorer: setattr(slider(explorer), "value", 4),
+        lambda explorer: setattr(field(explorer), "value", 4),
+        lambda explorer: explorer.set(kind="even"),
+        lambda explorer: None,  # whoever waits for it wants it to run
+    ],
+    ids=["button", "slider", "field", "set", "wait"],
+)
+def test_it_runs_without_a_prediction_if_the_learner_wants_it(waiting: Explorer, act: Any) -> None:
+    act(waiting)
+    waiting.wait(PATIENCE)
+    assert not waiting.waiting and not nothing_shown(waiting)
+
+
+def test_numbers_and_static_twin_come_from_a_run_aside_while_it_waits(waiting: Explorer, asked: Asked) -> None:
+    assert list(waiting.data["value"]) == [0, 2, 4, 6, 8]
+    assert list(waiting.measure(size=3)["value"]) == [0, 3, 6, 9, 12]
+    assert waiting.static().sentence == "5 rows, the last is 8"
+    assert waiting.waiting and nothing_shown(waiting) and waiting.values["size"] == 2
+    with pytest.raises(ValueError, match="whole number from 1 to 10"):
+        waiting.measure(size=11)
+    asked.answer(3.0)
+    waiting.wait(PATIENCE)
+    assert not nothing_shown(waiting)
+
+
+def test_the_twin_of_something_to_predict_is_folded_and_others_are_open() -> None:
+    folded = build(Experiment(), prediction=Asked()).static()._repr_html_()
+    open_one = build(Experiment()).static()._repr_html_()
+    summary = "<summary>What it looks like (open it after your prediction)</summary>"
+    assert folded.endswith(f'<details class="gradacc-folded">{summary}{open_one}</details>')
+    assert "<details" not in open_one and "@media print" in folded

@@ -1,0 +1,23 @@
+"""What the tests of the lessons share: predictions as learners make them, with progress of their own."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradacc_lessons.progress import Progress
+from gradacc_lessons.quiz.quiz import Predicted, Quiz
+
+
+@pytest.fixture
+def predicted(tmp_path: Path) -> Callable[..., Predicted]:
+    """The prediction that a question asks for; answered, if a number is given."""
+
+    def ask(question_id: str, number: float | None = None) -> Predicted:
+        lesson = {"start": "00", "acc": "01", "scale": "02"}[question_id.partition("-")[0]]
+        quiz = Quiz(lesson, progress=Progress(tmp_path / "progress.sqlite"))
+        if number is not None:
+            quiz.answer(question_id, number)
+        return quiz.predicted(question_id)
+
+    return ask
