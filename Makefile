@@ -135,5 +135,9 @@ INSTALL = @set -e; \
 .venv/.installed-bench: .venv/.torch-$(TORCH) pyproject.toml constraints.txt
 	$(INSTALL) ".[dev,frameworks]"; touch .venv/.installed-base .venv/.installed-dev $@
 
-.venv-colab/.installed: .venv/.installed-dev tests/colab/make_venv.py tests/colab/constraints.txt
+# Written when .venv is made and never again, unlike the python beside it: a link to one that may be older or newer.
+.venv/pyvenv.cfg: | .venv/bin/python ;
+
+# It finds what it does not have itself in .venv, as that is now; only another .venv makes it new.
+.venv-colab/.installed: .venv/pyvenv.cfg tests/colab/make_venv.py tests/colab/constraints.txt | .venv/.installed-dev
 	@$(RUN) tests/colab/make_venv.py .venv-colab && touch $@

@@ -110,6 +110,44 @@ def test_a_second_time_nothing_is_installed(folder):
     assert "pip" not in make(folder, "--dry-run", "install").stdout
 
 
+def with_colabs_versions(folder):
+    """As it is after `make test`."""
+    installed(folder, "default", "pyvenv.cfg", ".installed-base", ".installed-dev")
+    for name in ("make_venv.py", "constraints.txt"):
+        (folder / "tests" / "colab" / name).touch()
+    (folder / ".venv-colab").mkdir()
+    stamp = folder / ".venv-colab" / ".installed"
+    stamp.touch()
+    os.utime(stamp, (time.time() + 30, time.time() + 30))
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [
+        (None, False),
+        ("pyproject.toml", False),
+        ("constraints.txt", False),
+        ("tests/colab/constraints.txt", True),
+        ("tests/colab/make_venv.py", True),
+        (".venv/pyvenv.cfg", True),
+    ],
+)
+def test_colabs_versions_are_installed_again_only_when_they_or_the_venv_below_have_changed(folder, changed, again):
+    with_colabs_versions(folder)
+    if changed:
+        os.utime(folder / changed, (time.time() + 60, time.time() + 60))
+    plan = make(folder, "--dry-run", "test").stdout
+    assert ("tests/colab/make_venv.py .venv-colab" in plan) == again
+    assert ("--editable" in plan) == (changed in ("pyproject.toml", "constraints.txt"))
+
+
+def test_colabs_versions_are_installed_where_there_are_none(folder):
+    for name in ("make_venv.py", "constraints.txt"):
+        (folder / "tests" / "colab" / name).touch()
+    plan = make(folder, "--dry-run", "test").stdout
+    assert plan.index("-m venv --clear .venv") < plan.index("--editable") < plan.index("tests/colab/make_venv.py")
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
 def test_what_has_changed_is_installed_again(folder, name):
     installed(folder, "default", ".installed-base", ".installed-dev")
