@@ -16,34 +16,14 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from gradacc_lessons.progress_notices import migrated, not_kept, set_aside
+from gradacc_lessons.progress_versions import VERSIONS, fresh, upgrade, version_of
 from gradacc_lessons.text import Text
 
 BUSY_SECONDS = 30
 """How long to wait for another notebook that is writing."""
 
-VERSIONS = (
-    """
-    CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    CREATE TABLE takes (lesson TEXT NOT NULL, take INTEGER NOT NULL, points REAL NOT NULL,
-        questions INTEGER NOT NULL, at TEXT NOT NULL, PRIMARY KEY (lesson, take));
-    CREATE TABLE answers (id INTEGER PRIMARY KEY, lesson TEXT NOT NULL, question TEXT NOT NULL,
-        take INTEGER NOT NULL, first INTEGER NOT NULL, counts INTEGER NOT NULL, value TEXT NOT NULL,
-        fraction REAL NOT NULL, points REAL NOT NULL, at TEXT NOT NULL);
-    CREATE INDEX answers_by_question ON answers (lesson, take, question);
-    """,
-    """
-    CREATE TABLE predictions (id INTEGER PRIMARY KEY, lesson TEXT NOT NULL, question TEXT NOT NULL,
-        value TEXT NOT NULL, measured TEXT, fraction REAL, at TEXT NOT NULL);
-    """,
-    """
-    ALTER TABLE takes ADD COLUMN asked TEXT;
-    """,
-)
-"""The file's versions, each a step from the one before; `user_version` in the file says how many it has taken."""
-
 Result = TypeVar("Result")
 Action = Callable[[sqlite3.Connection], Result]
-Columns = tuple[tuple[str, str, int, str | None, int], ...]
 
 
 class Store:
@@ -124,7 +104,7 @@ class Store:
 
     def _in_memory(self) -> sqlite3.Connection:
         if self._memory is None:
-            self._memory = _copy(self.file) or _fresh(len(VERSIONS))
+            self._memory = _copy(self.file) or fresh(len(VERSIONS))
         return self._memory
 
     def _prepare(self) -> None:
@@ -144,7 +124,7 @@ class Store:
             if version < len(VERSIONS):
                 with closing(_connect(self.file)) as db:
                     db.execute("PRAGMA journal_mode = WAL")
-                    _upgrade(db)
+                    upgrade(db)
 
 
 def _connect(file: Path) -> sqlite3.Connection:
@@ -153,60 +133,17 @@ def _connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _upgrade(db: sqlite3.Connection, to: int = len(VERSIONS)) -> None:
-    """Take the steps up to version `to` that the database has not taken, all or none of them."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        for step in VERSIONS[version:to]:
-            for statement in step.split(";"):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {to}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
-def _fresh(version: int) -> sqlite3.Connection:
-    """A database in memory as that version of the course makes it."""
-    # Only ever used under a lock; callbacks of widgets may come from several threads.
-    memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-    _upgrade(memory, version)
-    return memory
-
-
 def _version(file: Path) -> int | None:
     """How many steps the file has taken; 0 if there is none yet, None if it is damaged."""
     if not file.exists():
         return 0
     try:
         with closing(_connect(file)) as db:
-            return _steps(db) if db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok" else None
+            return version_of(db) if db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok" else None
     except sqlite3.OperationalError:
         raise  # locked, or the disk refuses: that says nothing about what is in it
     except sqlite3.DatabaseError:
         return None
-
-
-def _steps(db: sqlite3.Connection) -> int | None:
-    """How many steps the database has taken; None if its tables are not those that these steps make."""
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if version > len(VERSIONS):
-        return version
-    tables = _tables(db)
-    if version <= 0:
-        return 0 if version == 0 and not tables else None
-    with closing(_fresh(version)) as right:
-        return version if _tables(right).items() <= tables.items() else None
-
-
-def _tables(db: sqlite3.Connection) -> dict[str, Columns]:
-    """What can be read like a table: its columns as name, type, whether it must have a value, default, key."""
-    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-    query = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)'
-    return {name: tuple(db.execute(query, (name,))) for name in names}
 
 
 def read_copy(file: Path, action: Action[Result]) -> Result | None:
@@ -220,7 +157,7 @@ def read_copy(file: Path, action: Action[Result]) -> Result | None:
 
 def _copy(file: Path) -> sqlite3.Connection | None:
     """What the disk holds, in memory and up to date; None if it cannot be read, is damaged or of a newer version."""
-    memory, wal = _fresh(0), _companions(file)[0]
+    memory, wal = fresh(0), _companions(file)[0]
     try:
         if not wal.exists() or wal.stat().st_size == 0:
             # All is in the file itself. "immutable" reads it without the shared memory that WAL mode would create.
@@ -230,9 +167,9 @@ def _copy(file: Path) -> sqlite3.Connection | None:
                 for part in (file, wal):
                     shutil.copy(part, folder)
                 _backup((Path(folder) / file.name).as_uri(), memory)
-        version = _steps(memory)
+        version = version_of(memory)
         if version is not None and version <= len(VERSIONS):
-            _upgrade(memory)
+            upgrade(memory)
             return memory
     except (OSError, sqlite3.Error):
         pass

@@ -28,7 +28,7 @@ from gradacc_lessons.progress import (
     shown,
     summary,
 )
-from gradacc_lessons.progress_store import VERSIONS
+from gradacc_lessons.progress_versions import VERSIONS
 from gradacc_lessons.text import LANGUAGES
 
 LESSON = "01_accumulate"
