@@ -46,7 +46,12 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         {"zero": "micro_batch", "tail": "always"},
         {"zero": "last"},
     ),
-    "backward_once_per_window": ({"backward": "last"},),
+    # What that one loss is divided by is no mistake of its own: there is nothing to add it to.
+    "backward_once_per_window": tuple(
+        {"backward": which} | scale
+        for which in ("last", "first")
+        for scale in ({}, {"weight": "one"}, {"divisor": "configured"}, {"weight": "equal", "divisor": "configured"})
+    ),
     "never_zero_grad": (
         {"zero": "never"},
         {"zero": "epoch"},
@@ -54,6 +59,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         {"zero": "epoch", "tail": "always"},
     ),
     "zero_grad_before_step": ({"zero": "before_update"},),
+    "updated_twice": ({"update": "twice"},),
     "step_every_micro_batch": tuple({"update": "micro_batch"} | extra for extra in _EXTRA),
     # Who divides by N all the same has made one mistake, not two. Where windows end no longer matters.
     "no_accumulation": tuple(
@@ -68,6 +74,13 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     ),
     "window_off_by_one": tuple(
         {"boundary": boundary} | left | by for boundary in ("first", "late") for left in _LEFT_OVER for by in _DIVISORS
+    ),
+    # A counter that starts again with every window, and is compared with the wrong number every time.
+    "windows_one_too_long_or_short": tuple(
+        {"longer": longer, "boundary": "last"} | left | by
+        for longer in (1, -1)
+        for left in ({}, {"tail": "none", "start": "keep"}, {"tail": "none"})
+        for by in _DIVISORS
     ),
     # The divisor is part of the same mistake: it belongs to windows that are not there.
     "one_update_per_epoch": tuple(
@@ -97,11 +110,15 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         {"tail": "none", "start": "keep"},
     ),
     "tail_underscaled": ({"divisor": "configured"},),
+    "tail_unscaled": ({"divisor": "full"},),
+    "tail_updated_differently": ({"clip": "full"}, {"schedule": "full"}, {"clip": "full", "schedule": "full"}),
     "clip_every_micro_batch": ({"clip": "micro_batch"},),
     "clip_too_late": ({"clip": "late"},),
     "clip_before_scaling": ({"clip": "sum_of_means"}, {"clip": "sum_of_items"}),
+    "max_norm_ignored": tuple({"own_clip": ("norm", bound)} for bound in (1.0, 0.1, 0.25, 0.5, 2.0, 5.0, 10.0)),
     "scheduler_every_micro_batch": ({"schedule": "micro_batch"}, {"schedule": "before_micro_batch"}),
     "scheduler_once_per_epoch": ({"schedule": "epoch"},),
+    "scheduler_twice": ({"schedule": "update_and_epoch"},),
     "scheduler_never": ({"schedule": "never"},),
     "scheduler_before_update": ({"schedule": "before_update"},),
 }

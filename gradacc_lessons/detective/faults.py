@@ -5,16 +5,19 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from gradacc_lessons.detective.catalogue.around import AROUND
+from gradacc_lessons.detective.catalogue.clipping import CLIPPING
 from gradacc_lessons.detective.catalogue.divisors import DIVISORS
 from gradacc_lessons.detective.catalogue.fault import Fault as Fault
 from gradacc_lessons.detective.catalogue.fault import listing
 from gradacc_lessons.detective.catalogue.memory import MEMORY
 from gradacc_lessons.detective.catalogue.order import ORDER
 from gradacc_lessons.detective.catalogue.scaling import SCALING
+from gradacc_lessons.detective.catalogue.schedule import SCHEDULE
+from gradacc_lessons.detective.catalogue.tails import TAILS
 from gradacc_lessons.detective.catalogue.windows import WINDOWS
 
-FAULTS: dict[str, Fault] = {fault.id: fault for fault in (*SCALING, *DIVISORS, *ORDER, *WINDOWS, *AROUND, *MEMORY)}
+_ALL = (*SCALING, *DIVISORS, *ORDER, *WINDOWS, *TAILS, *CLIPPING, *SCHEDULE, *MEMORY)
+FAULTS: dict[str, Fault] = {fault.id: fault for fault in _ALL}
 """All faults by id, in the order in which a diagnosis names them."""
 
 TAUGHT_SOURCE = listing("""

@@ -42,22 +42,25 @@ class Loop:
     ] = "items"
     """Factor of a micro-batch's mean loss: its share of the window's items or examples, 1/window, 1, 1/(k+1),
     its examples or items; 1/examples of the micro-batch; 1/window of that; 1/examples or items of the window …"""
-    divisor: Literal["window", "configured"] = "window"
-    """Whether the short window is divided by its own length or by the configured N."""
+    divisor: Literal["window", "configured", "full"] = "window"
+    """Whether the short window is divided by its own length, by the configured N, or not at all: only full ones are."""
     twice: Literal["no", "window", "configured"] = "no"
     """What divides a second time: nothing, the window's length, or the configured N."""
-    backward: Literal["each", "last", "running_total", "rescaled"] = "each"
-    """Which losses go backward: each, the window's last, their running total, or each with the buffer divided."""
+    backward: Literal["each", "first", "last", "running_total", "rescaled"] = "each"
+    """Which losses go backward: each, the window's first or last, their running total, or each with the buffer
+    divided."""
     zero: Literal["window", "micro_batch", "last", "epoch", "never", "before_update"] = "window"
     """When gradients are set to zero: after each window, before each micro-batch, before the last one of a full
     window, when an epoch begins …"""
-    update: Literal["window", "micro_batch", "before_backward"] = "window"
-    """When the optimizer updates."""
+    update: Literal["window", "twice", "micro_batch", "before_backward"] = "window"
+    """When the optimizer updates; "twice": two times per window, with the same gradient."""
     boundary: Literal["last", "first", "early", "late", "epoch"] = "last"
     """After which micro-batch a window is taken to be full: its last, its first, the last but one, the first of
     the next window, or the last of the epoch."""
     length: int | None = None
     """The number of micro-batches in a window, whatever N is; None where it is N."""
+    longer: Literal[-1, 0, 1] = 0
+    """How many micro-batches more than N a window has, every time."""
     start: Literal["clear", "keep"] = "clear"
     """What becomes of a gradient that is left over when the next epoch begins."""
     tail: Literal["update", "rest", "always", "none"] = "update"
@@ -65,12 +68,14 @@ class Loop:
     divide into full windows; yes, and there is one even if nothing is left over; no."""
     stop: bool = False
     """Whether the loop returns after its first window."""
-    clip: Literal["window", "micro_batch", "late", "sum_of_means", "sum_of_items"] = "window"
-    """When gradients are clipped to max_norm; the last two: while they are still a sum."""
+    clip: Literal["window", "full", "micro_batch", "late", "sum_of_means", "sum_of_items"] = "window"
+    """When gradients are clipped to max_norm; "full": in full windows only; the last two: while still a sum."""
     own_clip: tuple[Clip, float] | None = None
     """How and where the loop clips once per window at a threshold of its own; None where it does not."""
-    schedule: Literal["update", "micro_batch", "before_micro_batch", "epoch", "never", "before_update"] = "update"
-    """When the scheduler moves."""
+    schedule: Literal[
+        "update", "full", "micro_batch", "before_micro_batch", "epoch", "update_and_epoch", "never", "before_update"
+    ] = "update"
+    """When the scheduler moves; "full": only after the update of a full window."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,8 @@ class _Run:
 
     def __init__(self, loop: Loop, scenario: Scenario, data: Problem) -> None:
         self.loop, self.scenario, self.data = loop, scenario, data
-        self.size, self.length = loop.length or scenario.accumulation_steps, len(scenario.sizes)
+        self.configured, self.length = loop.length or scenario.accumulation_steps, len(scenario.sizes)
+        self.size = self.configured + loop.longer
         kind, bound = loop.own_clip or (scenario.clip_by, scenario.max_norm)
         self.clipping = replace(scenario, clip_by=kind, max_norm=bound)
         self.parameters = data.start
@@ -189,7 +195,7 @@ class _Run:
         else:
             if loop.tail == "always" or (loop.tail == "rest" and self.length % self.size):
                 self.update(self.window(self.length - 1))
-        self.ticks += loop.schedule == "epoch"
+        self.ticks += loop.schedule in ("epoch", "update_and_epoch")
 
     def micro_batch(self, index: int) -> None:
         """One turn of the loop's body: backward, and whatever else is due at this micro-batch."""
@@ -204,7 +210,7 @@ class _Run:
         self.ticks += loop.schedule == "before_micro_batch"
         if loop.update == "micro_batch":
             self.update(window, clears=ends)
-        elif loop.update == "window" and ends:
+        elif loop.update in ("window", "twice") and ends:
             self.update(window)
         self.ticks += loop.schedule == "micro_batch"
 
@@ -235,7 +241,7 @@ class _Run:
             self.total = self.total + pushed
             pushed = self.total
             self.backwards += index - window.start
-        elif self.loop.backward == "last" and index != window[-1]:
+        elif self.loop.backward in ("first", "last") and index != window[0 if self.loop.backward == "first" else -1]:
             return
         self.buffer, self.empty = self.buffer + pushed, False
         self.backwards += 1
@@ -257,7 +263,7 @@ class _Run:
             weight = numbers[index] / sum(numbers[window.start : window.stop])
         elif loop.weight in ("size", "count"):
             weight = sizes[index] if loop.weight == "size" else self.data.counts[index]
-            weight /= self.size if loop.divisor == "configured" else 1
+            weight /= self.configured if loop.divisor == "configured" else 1
         else:
             divisor = {
                 "equal": len(window),
@@ -274,25 +280,29 @@ class _Run:
             }
             weight = 1 / divisor[loop.weight]
         if shared and loop.divisor == "configured":
-            weight *= len(window) / self.size
-        return weight / {"no": 1, "window": len(window), "configured": self.size}[loop.twice]
+            weight *= len(window) / self.configured
+        elif shared and loop.divisor == "full" and len(window) < self.size:
+            weight = 1
+        return weight / {"no": 1, "window": len(window), "configured": self.configured}[loop.twice]
 
     def update(self, window: range, *, clears: bool = True) -> None:
         """optimizer.step() with what stands around it; then zero_grad(), where the loop does that once a window."""
         loop = self.loop
         if loop.zero == "before_update":
             self.clear()
-        if loop.clip == "window":
+        full = len(window) == self.size
+        if loop.clip == "window" or (loop.clip == "full" and full):
             self.buffer = clipped(self.buffer, self.clipping)
         elif loop.clip in ("sum_of_means", "sum_of_items"):
             means = loop.clip == "sum_of_means"
             total = len(window) if means else sum(self.data.counts[window.start : window.stop])
             self.buffer = clipped(self.buffer * total, self.clipping) / total
         self.ticks += loop.schedule == "before_update"
-        self.rates.append(self.scenario.learning_rate * self.scenario.decay**self.ticks)
-        if not self.empty:  # without a gradient torch's optimizers leave a parameter alone, momentum included
-            self.parameters = self.parameters - self.rates[-1] * self.optimizer.direction(self.buffer)
-        self.after_updates.append(self.parameters)
-        self.ticks += loop.schedule == "update"
+        for _ in range(2 if loop.update == "twice" else 1):
+            self.rates.append(self.scenario.learning_rate * self.scenario.decay**self.ticks)
+            if not self.empty:  # without a gradient torch's optimizers leave a parameter alone, momentum included
+                self.parameters = self.parameters - self.rates[-1] * self.optimizer.direction(self.buffer)
+            self.after_updates.append(self.parameters)
+        self.ticks += loop.schedule in ("update", "update_and_epoch") or (loop.schedule == "full" and full)
         if clears and loop.zero == "window":
             self.clear()

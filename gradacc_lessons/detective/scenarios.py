@@ -81,17 +81,18 @@ _TAIL = (3,) * 10
 _RAGGED = (3, 1, 2, 4, 2, 5, 1, 1, 4, 1)
 
 SCENARIOS: tuple[Scenario, ...] = (
+    # The two max_norm are numbers that nobody writes into a loop, and so are their halves, thirds and quarters.
     Scenario("windows", "windows", _EQUAL, 4),
     Scenario("momentum", "windows", (3,) * 6, 2, optimizer="momentum", learning_rate=4.0),
     Scenario("adam", "windows", (2,) * 6, 3, optimizer="adam", learning_rate=0.05),
     Scenario("trace of windows", "windows", _EQUAL, 4, kind="tracer", learning_rate=20.0),
-    Scenario("clip", "windows", _EQUAL, 4, gain=30.0, learning_rate=0.3, max_norm=1.5, needs="max_norm"),
+    Scenario("clip", "windows", _EQUAL, 4, gain=30.0, learning_rate=0.3, max_norm=1.7, needs="max_norm"),
     Scenario("large gradients", "windows", _EQUAL, 4, gain=30.0, learning_rate=0.3, unless="max_norm"),
     Scenario("schedule", "windows", _EQUAL, 4, decay=0.7, needs="scheduler"),
     Scenario("tail", "tail", _TAIL, 4),
     Scenario("short epoch", "tail", (3, 3, 3), 4),
     Scenario("trace of the tail", "tail", _TAIL, 4, kind="tracer", learning_rate=20.0),
-    Scenario("clip the tail", "tail", _TAIL, 4, gain=30.0, learning_rate=0.3, max_norm=1.5, needs="max_norm"),
+    Scenario("clip the tail", "tail", _TAIL, 4, gain=30.0, learning_rate=0.3, max_norm=2.3, needs="max_norm"),
     Scenario("schedule the tail", "tail", _TAIL, 4, decay=0.7, needs="scheduler"),
     Scenario("items", "items", _RAGGED, 4),
     Scenario("trace of items", "items", _RAGGED, 4, kind="tracer", learning_rate=20.0),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,12 +21,13 @@ from gradacc_lessons.detective.wire import Array
 TOLERANCE = 1e-6
 """Of the distance that the parameters travel. Rounding is at 1e-15, weights made in float32 at 1e-8; faults at 1e-3."""
 
-_CLIP = tuple(name for name in CHANGES if name.startswith("clip_"))
+_CLIP = (*(name for name in CHANGES if name.startswith("clip_")), "max_norm_ignored")
 _SCHEDULE = tuple(name for name in CHANGES if name.startswith("scheduler_"))
-_TAIL = ("tail_dropped", "tail_leaks", "tail_underscaled")
+_TAIL = ("tail_dropped", "tail_leaks", "tail_underscaled", "tail_unscaled")
+_FLUSH = ("tail_updated_differently",)
 _ITEMS = ("mean_of_means", "examples_not_items")
 _LENGTH = "accumulation_steps_ignored"
-_ALWAYS = tuple(name for name in CHANGES if name not in (*_CLIP, *_SCHEDULE, *_TAIL, *_ITEMS, _LENGTH))
+_ALWAYS = tuple(name for name in CHANGES if name not in (*_CLIP, *_SCHEDULE, *_TAIL, *_FLUSH, *_ITEMS, _LENGTH))
 _OFTEN_TOGETHER = (
     "missing_scale",
     "running_scale",
@@ -46,6 +47,8 @@ _NEWS = {
     "schedule": _SCHEDULE,
     "tail": _TAIL,
     "short epoch": _TAIL,
+    "clip the tail": _FLUSH,
+    "schedule the tail": _FLUSH,
     "items": _ITEMS,
     "counted": _ITEMS,
 }
@@ -71,6 +74,11 @@ class Suspicion:
 
 
 INNOCENT = Suspicion(frozenset(), Loop())
+Beginning = tuple[Array | None, tuple[Suspicion, ...]]
+"""The parameters when they have changed for the first time, None if they do not in the first epoch; and the suspicions
+that predict that."""
+Many = Literal["few", "three"]
+"""How many faults are added to a suspicion at once: one or two, or three that beginners make together."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +98,32 @@ class Observation:
 
     def agrees(self, loop: Loop) -> bool:
         """Whether `loop` leads to these parameters, within TOLERANCE of the distance travelled."""
-        return any(
+        same = any(
             self._starts_as(loop, reading) and close(self.ends, predict(loop, reading).ends, reading)
             for reading in self.readings(loop)
         )
+        return same and self._pushed_as(loop)
+
+    def _pushed_as(self, loop: Loop) -> bool:
+        """Whether no more went backward than `loop` lets, if that is one micro-batch of each window: a loop that zeroes
+        what the others brought leaves the same parameters."""
+        few = loop.backward in ("first", "last")
+        return not few or self.record["pushed"] <= predict(loop, self.scenario).backwards
 
     def _starts_as(self, loop: Loop, reading: Scenario) -> bool:
         """Whether the parameters change for the first time as those of `loop` do: a quick answer for most loops."""
-        measured, predicted = self.first_change, first_move(loop, reading)
-        if measured is None or predicted is None:
-            return predicted is None  # what moves later than in the first epoch takes the full prediction
-        return close(measured, predicted, reading, tolerance=100 * TOLERANCE)
+        return self._begins(first_move(loop, reading), reading)
+
+    def _begins(self, move: Array | None, reading: Scenario) -> bool:
+        """Whether the parameters change for the first time to `move`, a prediction for `reading`."""
+        if self.first_change is None or move is None:
+            return move is None  # what moves later than in the first epoch takes the full prediction
+        return close(self.first_change, move, reading, tolerance=100 * TOLERANCE)
+
+    def begun_by(self, grown: "Iterable[Beginning]") -> list[Suspicion]:
+        """Those that may have begun what was observed here."""
+        own = self.scenario.unless == "max_norm"  # where a loop may clip at any threshold, its beginning is not enough
+        return [s for move, ones in grown if own or self._begins(move, self.scenario) for s in ones]
 
     @cached_property
     def first_change(self) -> Array | None:
@@ -219,17 +242,26 @@ def _fitting(suspicion: Suspicion, here: Observation, others: list[Observation])
     others too. A fault that changes nothing is not looked for."""
     if here.agrees(suspicion.loop):
         return [suspicion]
-    news = _NEWS.get(here.scenario.name, ())
-    sets = [*combinations(news, 1), *combinations(news, 2)]
+    return _that_fit(suspicion, "few", [here, *others]) or _that_fit(suspicion, "three", [here, *others])
+
+
+def _that_fit(suspicion: Suspicion, many: Many, observations: list[Observation]) -> list[Suspicion]:
+    begun = observations[0].begun_by(_grown(suspicion, many, observations[0].scenario))
+    return [s for s in begun if all(o.agrees(s.loop) for o in observations)]
+
+
+@lru_cache(maxsize=256)
+def _grown(suspicion: Suspicion, many: Many, scenario: Scenario) -> tuple[Beginning, ...]:
+    """What a suspicion becomes with the faults that show here, by what that does to the parameters first: thousands
+    of them have a hundred beginnings between them."""
+    news = _NEWS.get(scenario.name, ())
     threes = combinations([fault for fault in news if fault in _OFTEN_TOGETHER], 3)
-    return _that_fit(suspicion, sets, [here, *others]) or _that_fit(suspicion, threes, [here, *others])
-
-
-def _that_fit(
-    suspicion: Suspicion, sets: Iterable[tuple[str, ...]], observations: list[Observation]
-) -> list[Suspicion]:
-    grown = (s for faults in sets for s in _with(suspicion, faults))
-    return [s for s in grown if all(o.agrees(s.loop) for o in observations)]
+    sets = [*combinations(news, 1), *combinations(news, 2)] if many == "few" else threes
+    begun: dict[bytes | None, tuple[Array | None, list[Suspicion]]] = {}
+    for one in (s for faults in sets for s in _with(suspicion, faults)):
+        move = first_move(one.loop, scenario)
+        begun.setdefault(None if move is None else move.tobytes(), (move, []))[1].append(one)
+    return tuple((move, tuple(ones)) for move, ones in begun.values())
 
 
 def likeliest(held: list[Suspicion], backwards: Callable[[Loop], bool]) -> list[frozenset[str]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 
 from gradacc_lessons.detective.faults import compiled
 
@@ -129,3 +130,56 @@ def ways() -> Iterator[Way]:
 
 def loop_of(way: Way):
     return compiled(way.source, f"<{way}>")
+
+
+LENGTHS = ((8, 4), (6, 2), (6, 3), (10, 4), (3, 4))
+"""Micro-batches and N of every scenario."""
+
+
+class _Number:
+    """A loss or a gradient that writes down what is done to it."""
+
+    def __init__(self, calls: list, made_of: tuple) -> None:
+        self.calls, self.made_of = calls, made_of
+
+    def __truediv__(self, divisor):
+        return _Number(self.calls, (*self.made_of, divisor))
+
+    def backward(self):
+        self.calls.append(self.made_of)
+
+    def __imul__(self, factor):
+        self.calls.append(("rescaled", factor))
+        return self
+
+
+class _Parts:
+    """The model and the optimizer of a loop, which write down what is asked of them."""
+
+    def __init__(self) -> None:
+        self.calls: list = []
+
+    def zero_grad(self):
+        self.calls.append("zero_grad")
+
+    def step(self):
+        self.calls.append("step")
+
+    def parameters(self):
+        return [SimpleNamespace(grad=_Number(self.calls, ()))]
+
+
+def calls_of(way: Way) -> tuple:
+    """All that the text asks of model, optimizer and losses, in order. What asks the same leaves the same numbers."""
+    loop, asked = loop_of(way), []
+    for length, accumulation_steps in LENGTHS:
+        parts = _Parts()
+        loop(
+            parts,
+            parts,
+            range(length),
+            lambda _, batch, calls=parts.calls: _Number(calls, (batch,)),
+            accumulation_steps,
+        )
+        asked.append(tuple(parts.calls))
+    return tuple(asked)

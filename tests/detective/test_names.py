@@ -46,6 +46,9 @@ ZEROED = {"zero_grad_every_micro_batch"}
 MEANS = {"mean_of_means"}
 IGNORED = {"accumulation_steps_ignored"}
 TAIL = {"tail_underscaled"}
+ONE = {"backward_once_per_window"}
+LENGTH = {"windows_one_too_long_or_short"}
+TWICE = {"updated_twice"}
 NAMED = {
     # body: what is named with full windows, with a short one too, and with uneven micro-batches too
     usual("loss_fn(model, batch) / (N * len(batch[0]))"): (AGAIN, AGAIN, AGAIN),
@@ -107,6 +110,33 @@ for i, batch in enumerate(micro_batches, 1):
         optimizer.step()
         optimizer.zero_grad()
 """: ({"step_before_backward"}, {"step_before_backward"}, {"step_before_backward"} | MEANS),
+    # Only one micro-batch of each window is used; what its loss is divided by does not matter then.
+    """
+for start in range(0, len(micro_batches), N):
+    optimizer.zero_grad()
+    loss_fn(model, micro_batches[start]).backward()
+    optimizer.step()
+""": (ONE, ONE, ONE),
+    """
+for i, batch in enumerate(micro_batches):
+    if (i + 1) % N == 0:
+        optimizer.zero_grad()
+        (loss_fn(model, batch) / N).backward()
+        optimizer.step()
+""": (ONE, ONE | {"tail_dropped"}, ONE | {"tail_dropped"}),
+    # The counter starts again with each window.
+    "N = N + 1" + by_window("loss_fn(model, batch) * len(batch[0]) / items"): (LENGTH, LENGTH, LENGTH),
+    """
+seen = 0
+for batch in micro_batches:
+    (loss_fn(model, batch) / N).backward()
+    seen += 1
+    if seen == N - 1 or batch is micro_batches[-1]:
+        optimizer.step()
+        optimizer.zero_grad()
+        seen = 0
+""": (LENGTH, LENGTH, LENGTH | MEANS),
+    by_window("loss_fn(model, batch) * len(batch[0]) / items") + "    optimizer.step()": (TWICE, TWICE, TWICE),
 }
 
 

@@ -63,6 +63,12 @@ def check_of(worker: int) -> int:
     return check
 
 
+def started() -> int:
+    """The pid of a worker that answers."""
+    assert diagnose(slices, "windows", time_limit=PATIENT).correct
+    return WORKER.pid
+
+
 def gone(pid: int) -> bool:
     deadline = time.monotonic() + PATIENT
     while alive(pid) and time.monotonic() < deadline:
@@ -74,8 +80,7 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_loops_are_contained_and_named(name):
     outcome, said = HOSTILE[name]
-    assert diagnose(slices, "windows", time_limit=PATIENT).correct
-    before = WORKER.pid
+    before = WORKER.pid or started()
     found = diagnose(getattr(wrong_loops, name), time_limit=1.0 if outcome is Outcome.TIMED_OUT else PATIENT)
     assert found.outcome is outcome
     assert said in found.message

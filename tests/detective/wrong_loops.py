@@ -59,10 +59,6 @@ def first_twice(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     _train(model, optimizer, doubled, loss_fn, accumulation_steps)
 
 
-def windows_of_five(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-    _train(model, optimizer, micro_batches, loss_fn, accumulation_steps + 1)
-
-
 def two_updates_per_window(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     for window in windows(micro_batches, accumulation_steps):
         _train(model, optimizer, window, loss_fn, accumulation_steps)
@@ -87,7 +83,6 @@ UNCATALOGUED = {
         sign_only,
         skips_the_third,
         first_twice,
-        windows_of_five,
         two_updates_per_window,
         weight_decay_of_its_own,
         forgets_the_bias,

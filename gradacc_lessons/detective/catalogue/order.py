@@ -40,15 +40,21 @@ ORDER = (
     ),
     Fault(
         "backward_once_per_window",
-        Text("Backward only at the end of the window", "Alleen backward aan het eind van het venster"),
         Text(
-            "Every micro-batch gets a forward, and only the last one of a window goes backward. The others "
-            "never reach .grad: their work is thrown away.",
-            "Elke micro-batch krijgt een forward, en alleen de laatste van een venster gaat backward. De "
-            "andere komen nooit in .grad: dat werk wordt weggegooid.",
+            "Only one backward per window",
+            "Maar één backward per venster",
+        ),
+        Text(
+            "Of each window only one micro-batch goes backward. The others never reach .grad, with or without a "
+            "forward of their own: the window might as well be that one micro-batch.",
+            "Van elk venster gaat maar één micro-batch backward. De andere komen nooit in .grad, met of zonder "
+            "eigen forward: het venster had net zo goed die ene micro-batch kunnen zijn.",
         ),
         (
-            Text("Count the forwards and the backwards.", "Tel de forwards en de backwards."),
+            Text(
+                "Count the forwards and the backwards.",
+                "Tel de forwards en de backwards.",
+            ),
             Text(
                 "Accumulating means adding gradients. What adds them?",
                 "Accumuleren is gradiënten optellen. Wat telt ze op?",
@@ -176,6 +182,49 @@ ORDER = (
                         loss = loss_fn(model, batch) * len(batch[0]) / examples
                         loss.backward()
                         optimizer.step()
+        """),
+    ),
+    Fault(
+        "updated_twice",
+        Text(
+            "Updated twice with the same gradient",
+            "Twee updates met dezelfde gradient",
+        ),
+        Text(
+            "optimizer.step() runs twice before the gradients are set to zero. Each window is applied two times: "
+            "with SGD that doubles the learning rate, and momentum and Adam count two updates where there should "
+            "be one.",
+            "optimizer.step() wordt twee keer aangeroepen voordat de gradient op nul gaat. Elk venster wordt "
+            "twee keer toegepast: met SGD verdubbelt dat de learning rate, en momentum en Adam tellen twee "
+            "updates waar er één hoort.",
+        ),
+        (
+            Text(
+                "Count the updates in one epoch. How many windows are there?",
+                "Tel de updates in één epoch. Hoeveel vensters zijn er?",
+            ),
+            Text(
+                "Does anything besides your own line update the model, such as a helper or a scaler?",
+                "Is er naast je eigen regel nog iets dat het model bijwerkt, zoals een hulpfunctie of een scaler?",
+            ),
+            Text(
+                "One of the two has to go.",
+                "Eén van de twee moet weg.",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                for start in range(0, len(micro_batches), accumulation_steps):
+                    window = micro_batches[start : start + accumulation_steps]
+                    examples = sum(len(batch[0]) for batch in window)
+                    optimizer.zero_grad()
+                    for batch in window:
+                        loss = loss_fn(model, batch) * len(batch[0]) / examples
+                        loss.backward()
+                    optimizer.step()
+                    optimizer.step()
         """),
     ),
     Fault(

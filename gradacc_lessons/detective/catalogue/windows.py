@@ -42,6 +42,49 @@ WINDOWS = (
         """),
     ),
     Fault(
+        "windows_one_too_long_or_short",
+        Text(
+            "Each window one micro-batch too long or too short",
+            "Elk venster één micro-batch te lang of te kort",
+        ),
+        Text(
+            "All full windows have N + 1 or N - 1 micro-batches: your count starts again with each window, and "
+            "is wrong by one each time. The effective batch is not the one that was asked for, and the number of "
+            "updates is not either.",
+            "Alle volle vensters hebben N + 1 of N - 1 micro-batches: je teller begint bij elk venster opnieuw "
+            "en zit er elke keer één naast. De effectieve batch is niet die waarom is gevraagd, en het aantal "
+            "updates ook niet.",
+        ),
+        (
+            Text(
+                "How many micro-batches go into the first update, and how many into the second?",
+                "Hoeveel micro-batches gaan er in de eerste update, en hoeveel in de tweede?",
+            ),
+            Text(
+                "Take N = 2 and follow your counter from one update to the next.",
+                "Neem N = 2 en volg je teller van de ene update naar de volgende.",
+            ),
+            Text(
+                "Compare the counter with N before and after it goes up: more than, or as many as?",
+                "Vergelijk de teller met N voor en na het ophogen: meer dan, of evenveel als?",
+            ),
+        ),
+        "01_accumulate",
+        "windows",
+        listing("""
+            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+                waiting = 0
+                for batch in micro_batches:
+                    loss = loss_fn(model, batch) / accumulation_steps
+                    loss.backward()
+                    waiting += 1
+                    if waiting > accumulation_steps:
+                        optimizer.step()
+                        optimizer.zero_grad()
+                        waiting = 0
+        """),
+    ),
+    Fault(
         "one_update_per_epoch",
         Text("One update for the whole epoch", "Eén update voor de hele epoch"),
         Text(
@@ -139,117 +182,6 @@ WINDOWS = (
                         total += loss.item()
                     optimizer.step()
                     return total
-        """),
-    ),
-    Fault(
-        "tail_dropped",
-        Text("The short last window is dropped", "Het korte laatste venster valt weg"),
-        Text(
-            "The epoch does not divide into full windows, and the micro-batches that are left over never "
-            "reach an update. With an epoch shorter than one window the model does not train at all.",
-            "De epoch is niet in volle vensters te verdelen, en de micro-batches die overblijven komen nooit "
-            "in een update. Is de epoch korter dan één venster, dan traint het model helemaal niet.",
-        ),
-        (
-            Text(
-                "Take 10 micro-batches and N = 4. Which ones are used?",
-                "Neem 10 micro-batches en N = 4. Welke worden er gebruikt?",
-            ),
-            Text(
-                "The updates per epoch are rounded. Up or down?",
-                "De updates per epoch worden afgerond. Naar boven of naar beneden?",
-            ),
-            Text(
-                "The end of the epoch also ends a window.",
-                "Het eind van de epoch is ook het eind van een venster.",
-            ),
-        ),
-        "04_uneven_windows",
-        "tail",
-        listing("""
-            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-                for start in range(0, len(micro_batches), accumulation_steps):
-                    window = micro_batches[start : start + accumulation_steps]
-                    if len(window) < accumulation_steps:
-                        break
-                    examples = sum(len(batch[0]) for batch in window)
-                    optimizer.zero_grad()
-                    for batch in window:
-                        loss = loss_fn(model, batch) * len(batch[0]) / examples
-                        loss.backward()
-                    optimizer.step()
-        """),
-    ),
-    Fault(
-        "tail_leaks",
-        Text(
-            "The short last window leaks into the next epoch",
-            "Het korte laatste venster lekt naar de volgende epoch",
-        ),
-        Text(
-            "The micro-batches left over at the end of the epoch stay in .grad without an update. The first "
-            "update of the next epoch then applies them as well, on top of its own window.",
-            "De micro-batches die aan het eind van de epoch overblijven, blijven zonder update in .grad "
-            "staan. De eerste update van de volgende epoch past ze alsnog toe, boven op zijn eigen venster.",
-        ),
-        (
-            Text("What is in .grad when an epoch ends?", "Wat staat er in .grad als een epoch eindigt?"),
-            Text(
-                "Take 10 micro-batches and N = 4, and follow the last two into the second epoch.",
-                "Neem 10 micro-batches en N = 4, en volg de laatste twee tot in de tweede epoch.",
-            ),
-            Text(
-                "The last micro-batch of an epoch ends a window, full or not.",
-                "De laatste micro-batch van een epoch sluit een venster af, vol of niet.",
-            ),
-        ),
-        "04_uneven_windows",
-        "tail",
-        listing("""
-            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-                for i, batch in enumerate(micro_batches):
-                    loss = loss_fn(model, batch) / accumulation_steps
-                    loss.backward()
-                    if (i + 1) % accumulation_steps == 0:
-                        optimizer.step()
-                        optimizer.zero_grad()
-        """),
-    ),
-    Fault(
-        "tail_underscaled",
-        Text("The short last window is divided by N", "Het korte laatste venster wordt door N gedeeld"),
-        Text(
-            "The last window has fewer micro-batches than N and is divided by N all the same. Its update is "
-            "too short, by the part of the window that is missing.",
-            "Het laatste venster heeft minder micro-batches dan N en wordt toch door N gedeeld. De update is "
-            "te kort, precies zoveel als er aan het venster ontbreekt.",
-        ),
-        (
-            Text(
-                "How many micro-batches are in the last window?",
-                "Hoeveel micro-batches zitten er in het laatste venster?",
-            ),
-            Text(
-                "Compare the last update with the others: what share of a full one is it?",
-                "Vergelijk de laatste update met de andere: welk deel van een volle is het?",
-            ),
-            Text(
-                "The divisor is the length of this window, not the length you configured.",
-                "De deler is de lengte van dit venster, niet de lengte die je hebt ingesteld.",
-            ),
-        ),
-        "04_uneven_windows",
-        "tail",
-        listing("""
-            def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
-                optimizer.zero_grad()
-                for i, batch in enumerate(micro_batches):
-                    loss = loss_fn(model, batch) / accumulation_steps
-                    loss.backward()
-                    last = i + 1 == len(micro_batches)
-                    if (i + 1) % accumulation_steps == 0 or last:
-                        optimizer.step()
-                        optimizer.zero_grad()
         """),
     ),
 )
