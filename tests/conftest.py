@@ -6,11 +6,11 @@ import tempfile
 
 # As in the lessons: their models are so small that a second thread waits longer than it computes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# `make test` has set these already; a plain `pytest` gets a progress file of its own here, as has each of xdist's
-# processes.
-_HOME = None if "OFFLINE_BY" in os.environ else tempfile.mkdtemp(prefix="gradacc-tests-")
-if _HOME:
-    os.environ["GRADACC_HOME"] = _HOME
+# `make test` has set these already; a plain `pytest` gets a progress file of its own here, which xdist's processes
+# inherit.
+_HOME = None
+if not {"OFFLINE_BY", "PYTEST_XDIST_WORKER"} & os.environ.keys():
+    _HOME = os.environ["GRADACC_HOME"] = tempfile.mkdtemp(prefix="gradacc-tests-")
 
 
 def pytest_unconfigure() -> None:
