@@ -6,8 +6,9 @@ from numbers import Integral, Real
 from typing import Literal, get_args
 
 LossScaling = Literal["mean", "none", "twice", "running"]
-OptimizerName = Literal["sgd", "momentum", "adam", "adamw"]
-Precision = Literal["float32", "float64"]
+OptimizerName = Literal["sgd", "momentum", "adam", "adamw", "adafactor"]
+OptimizerKernel = Literal["default", "for-loop", "foreach", "fused"]
+Precision = Literal["float32", "float64", "bfloat16", "autocast"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,23 @@ class Recipe:
     """Which torch optimizer makes the update; "momentum" is SGD with momentum 0.9."""
     learning_rate: float = 0.1
     """The optimizer's learning rate, per update."""
+    optimizer_kernel: OptimizerKernel = "default"
+    """How torch makes the update: parameter by parameter, all at once (foreach), in one fused kernel, or as it
+    chooses by itself. The numbers are the same; the memory is not. adafactor has no fused kernel."""
     weight_decay: float = 0.0
-    """The optimizer's own weight decay: coupled L2 for sgd, momentum and adam; decoupled for adamw."""
+    """The optimizer's own weight decay: coupled L2 for sgd, momentum and adam; decoupled for adamw and adafactor."""
     eps: float = 1e-8
     """The constant in the denominator of adam and adamw; the others have none."""
     max_norm: float | None = None
     """Clip the window's gradient to this norm before the update; None leaves it alone."""
     precision: Precision = "float32"
-    """The dtype of parameters, data and gradients."""
+    """The dtype of parameters, data and gradients; "autocast" keeps the parameters in float32 and computes the
+    forward's large products in bfloat16."""
+    checkpointing: bool = False
+    """Keep only the inputs of each block for backward, and compute what is inside again (activation
+    checkpointing)."""
+    set_to_none: bool = True
+    """Whether zero_grad frees the gradients (torch's default) or keeps them and fills them with zeros."""
     seed: int = 0
     """Seeds the initial weights and the order of the data."""
 
@@ -43,6 +53,9 @@ class Recipe:
             raise ValueError(f"the seed must be a whole number from 0 to 2**63 - 1; it is {self.seed!r}")
         _one_of("loss scaling", self.loss_scaling, get_args(LossScaling))
         _one_of("optimizer", self.optimizer, get_args(OptimizerName))
+        _one_of("optimizer kernel", self.optimizer_kernel, get_args(OptimizerKernel))
+        if self.optimizer == "adafactor" and self.optimizer_kernel == "fused":
+            raise ValueError("adafactor has no fused kernel: choose foreach or for-loop")
         _one_of("precision", self.precision, get_args(Precision))
         _finite("the learning rate", self.learning_rate, at_least=0.0)
         _finite("weight decay", self.weight_decay, at_least=0.0)

@@ -9,7 +9,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.ticker import MaxNLocator
 
 from gradacc_lessons.device import best_device
-from gradacc_lessons.lessons.training import make_optimizer, training_windows
+from gradacc_lessons.lessons.training import training_windows
+from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.accumulation import Batch, accumulate, split, windows
+from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task
-
-MOMENTUM = 0.9
 
 
 def train(task: Task, recipe: Recipe, updates: int) -> Iterator[dict[str, Any]]:
@@ -62,17 +61,6 @@ def training_windows(task: Task, recipe: Recipe) -> Iterator[list[Batch]]:
         order = torch.randperm(task.examples, generator=generator).to(task.train[0].device)
         epoch = tuple(tensor[order] for tensor in task.train)
         yield from windows(split(epoch, recipe.micro_batch_size), recipe.accumulation_steps)
-
-
-def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The torch optimizer that the recipe names."""
-    parameters, lr, decay = model.parameters(), recipe.learning_rate, recipe.weight_decay
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr, eps=recipe.eps, weight_decay=decay)
-    if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(parameters, lr, eps=recipe.eps, weight_decay=decay)
-    momentum = MOMENTUM if recipe.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(parameters, lr, momentum=momentum, weight_decay=decay)
 
 
 def gradient(model: nn.Module) -> Tensor:

@@ -12,7 +12,8 @@ import torch
 from gradacc_lessons import Recipe, accumulate
 from gradacc_lessons.accumulation import split, windows
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.lessons.training import make_optimizer, parameters
+from gradacc_lessons.lessons.training import parameters
+from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.tasks import digits
 

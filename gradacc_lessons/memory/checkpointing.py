@@ -1,0 +1,49 @@
+"""Activation checkpointing for anybody's model: its repeated blocks are computed again in backward."""
+
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def checkpoint_blocks(model: nn.Module) -> int:
+    """Let backward compute the model's blocks again instead of keeping what is inside them.
+
+    A model with a `gradient_checkpointing_enable` of its own (as in transformers) is asked to do it. Otherwise the
+    blocks are the children of each `nn.ModuleList`, or of an `nn.Sequential` that lies in no other: those that
+    have parameters and more than one operation. Changes the model; returns how many blocks that are.
+
+    ValueError if the model has no blocks.
+    """
+    enable = getattr(model, "gradient_checkpointing_enable", None)
+    if enable is not None:
+        enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        return 1
+    blocks = list(_blocks(model))
+    if not blocks:
+        raise ValueError(
+            f"{type(model).__name__} has no nn.ModuleList or nn.Sequential of blocks that could be computed again: "
+            "give it a method gradient_checkpointing_enable(), or leave checkpointing off"
+        )
+    for block in blocks:
+        block.forward = partial(_again, block.forward)  # type: ignore[method-assign]
+    return len(blocks)
+
+
+def _blocks(module: nn.Module) -> Any:
+    if isinstance(module, nn.ModuleList | nn.Sequential):
+        children = [child for child in module if any(True for _ in child.children()) and _has_parameters(child)]
+        if children:
+            yield from children
+            return
+    for child in module.children():
+        yield from _blocks(child)
+
+
+def _has_parameters(module: nn.Module) -> bool:
+    return any(True for _ in module.parameters())
+
+
+def _again(forward: Any, *args: Any, **kwargs: Any) -> Any:
+    return checkpoint(forward, *args, use_reentrant=False, **kwargs)

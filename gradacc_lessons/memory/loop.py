@@ -1,0 +1,51 @@
+"""The training loop whose memory is measured and predicted: the same code for both, on real or on fake tensors."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradacc_lessons.recipe import Recipe
+
+LossFunction = Callable[[nn.Module, Any], Tensor]
+
+
+def one_update(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    window: Sequence[Any],
+    loss_fn: LossFunction,
+    recipe: Recipe,
+    update: Callable[[], object] | None = None,
+) -> None:
+    """One window: a forward and a backward for each of its micro-batches, then one update.
+
+    `loss_fn(model, batch)` is the mean loss, a scalar. `update` stands for `optimizer.step` if it is given.
+    ValueError if the loss is not a scalar tensor that depends on the parameters.
+    """
+    for batch in window:
+        with _autocast(model, recipe):
+            loss = loss_fn(model, batch)
+        _check(loss)
+        (loss / len(window)).backward()
+        del loss
+    if recipe.max_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.max_norm)
+    (update or optimizer.step)()
+    optimizer.zero_grad(set_to_none=recipe.set_to_none)
+
+
+def _autocast(model: nn.Module, recipe: Recipe) -> AbstractContextManager[Any]:
+    if recipe.precision != "autocast":
+        return nullcontext()
+    return torch.autocast(next(model.parameters()).device.type, dtype=torch.bfloat16)
+
+
+def _check(loss: object) -> None:
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
+        raise ValueError(f"the loss must be one number, as a scalar tensor; loss_fn returned {what}")
+    if not loss.requires_grad:
+        raise ValueError("the loss does not depend on any parameter that is trained, so there is nothing to accumulate")

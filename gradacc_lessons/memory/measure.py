@@ -1,0 +1,70 @@
+"""The memory of a run that really happens."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradacc_lessons.memory.profile import MemoryProfile, profile_of
+from gradacc_lessons.memory.scratch import UNCOUNTED
+from gradacc_lessons.memory.tracker import Tracker
+
+TRACKED = "the tensors that are alive, operation by operation"
+TRACKED_MISSES = "what a kernel takes and gives back within one operation, and what the libraries below PyTorch take"
+CUDA_COUNTER = "CUDA's own counter of allocated memory"
+CUDA_MISSES = "the CUDA context, and what other programs and libraries such as NCCL take from the card"
+
+
+class CannotCount(ValueError):
+    """A run whose memory the tracker would get wrong."""
+
+
+def measure_peak(
+    run: Callable[[], object],
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    inputs: Any = (),
+    device: torch.device | str | None = None,
+) -> MemoryProfile:
+    """Call `run()` and say how much memory it had in use at its peak, and for what.
+
+    Let `run` do two windows at least: gradients and the optimizer's state exist only from the first update on.
+    `inputs` are the batches (tensors, nested in lists, tuples or dicts) that exist before it starts; `device` is
+    where to count, by default where the model is. `model` and `optimizer` are only looked at.
+
+    On CUDA `peak_bytes` is the device's own counter; elsewhere it is the tracker's count.
+
+    CannotCount (a ValueError) for a run with a kernel whose scratch is not published, such as the CPU's LSTM.
+    """
+    where = torch.device(device) if device is not None else _device_of(model)
+    tracker = Tracker(model, optimizer, inputs)
+    if where.type == "cuda":
+        torch.cuda.synchronize(where)
+        torch.cuda.reset_peak_memory_stats(where)
+    with tracker:
+        run()
+    refuse_uncounted(tracker)
+    timeline, parts, phase = profile_of(tracker)
+    tracked = int(timeline["total"].max())
+    if where.type != "cuda":
+        return MemoryProfile(tracked, parts, phase, timeline, TRACKED, TRACKED_MISSES)
+    torch.cuda.synchronize(where)
+    allocated, reserved = torch.cuda.max_memory_allocated(where), torch.cuda.max_memory_reserved(where)
+    return MemoryProfile(allocated, parts, phase, timeline, CUDA_COUNTER, CUDA_MISSES, reserved)
+
+
+def refuse_uncounted(tracker: Tracker) -> None:
+    """CannotCount if a kernel ran whose scratch is unknown."""
+    for name, layer in UNCOUNTED.items():
+        if name in tracker.operations:
+            raise CannotCount(
+                f"this model has an {layer}, whose CPU kernel takes scratch memory that no tensor stands for: "
+                f"a count would be too low by up to a third. Use a GRU, or measure it with `allocator_peak`"
+            )
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    parameter = next(model.parameters(), None)
+    return parameter.device if parameter is not None else torch.device("cpu")

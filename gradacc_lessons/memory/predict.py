@@ -1,0 +1,157 @@
+"""The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from gradacc_lessons.device import seeded
+from gradacc_lessons.memory.checkpointing import checkpoint_blocks
+from gradacc_lessons.memory.loop import LossFunction, one_update
+from gradacc_lessons.memory.measure import TRACKED_MISSES, CannotCount, refuse_uncounted
+from gradacc_lessons.memory.profile import MemoryProfile, profile_of
+from gradacc_lessons.memory.tracker import Tracker
+from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.optimizers import make_optimizer
+from gradacc_lessons.recipe import Recipe
+
+PREDICTED = "a prediction: the tensors that would be alive, operation by operation"
+UNCALIBRATED = "an uncalibrated prediction for {device}: a count of the CPU's kernels, not compared with a {device} yet"
+TRACED_MICRO_BATCHES = 2
+"""The second micro-batch of a window adds to the first one's gradient; every further one does what it did."""
+_NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
+
+
+def predict_peak(
+    build_model: Callable[[], nn.Module],
+    loss_fn: LossFunction,
+    make_batch: Callable[[int], Any],
+    recipe: Recipe,
+    *,
+    device: torch.device | str | None = None,
+) -> MemoryProfile:
+    """How much memory the recipe's loop would have in use at its peak, and for what, without taking it.
+
+    `make_batch(size)` gives the longest batch of `size` examples; `loss_fn(model, batch)` its mean loss. Two
+    windows are followed, because gradients and the optimizer's state exist only from the first update on.
+
+    ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
+    numbers, an operation without a size rule, a loss that is no scalar, a batch of another size than asked for.
+    """
+    with _without_memory(), seeded(recipe.seed):
+        model = built(build_model, recipe)
+        batch = _batch(make_batch, recipe.micro_batch_size)
+        optimizer = make_optimizer(model, recipe)
+        window = [tree_map_only(Tensor, torch.clone, batch) for _ in range(recipe.accumulation_steps)]
+        traced = window[:TRACED_MICRO_BATCHES]
+        tracker = Tracker(model, optimizer, window)
+        with tracker:
+            for _ in range(2):
+                one_update(model, optimizer, traced, loss_fn, recipe, partial(_step, optimizer))
+    refuse_uncounted(tracker)
+    timeline, parts, phase = profile_of(tracker)
+    where = torch.device(device or "cpu").type
+    counter = PREDICTED if where == "cpu" else UNCALIBRATED.format(device=where.upper())
+    return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, counter, TRACKED_MISSES)
+
+
+def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
+    """The model in the recipe's precision, with its blocks checkpointed if the recipe says so, ready to train."""
+    previous = torch.get_default_dtype()
+    wanted = {"bfloat16": torch.bfloat16, "float64": torch.float64}.get(recipe.precision, torch.float32)
+    # Before and not after: a model of many gigabytes never exists in two dtypes.
+    torch.set_default_dtype(wanted)
+    try:
+        model = build_model()
+    finally:
+        torch.set_default_dtype(previous)
+    if recipe.checkpointing:
+        checkpoint_blocks(model)
+    return model.train()
+
+
+@contextmanager
+def _without_memory() -> Iterator[None]:
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True), _fake_conversions():
+            yield
+    except _NO_SIZES as error:
+        raise CannotCount(
+            "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
+            f"holds, or it has an operation without a size rule ({_operation(error)}). Measure it with `measure_peak`"
+        ) from None
+
+
+def _operation(error: BaseException) -> str:
+    return str(getattr(error, "func", None) or error).splitlines()[0]
+
+
+@contextmanager
+def _fake_conversions() -> Iterator[None]:
+    """Let `model.to(...)` work on fake parameters: torch would swap their contents, which it cannot."""
+    original = nn.Module._apply
+    moved: dict[int, tuple[Tensor, nn.Parameter]] = {}
+
+    def moved_to(parameter: nn.Parameter, fn: Callable[[Tensor], Tensor]) -> nn.Parameter:
+        if id(parameter) not in moved:  # tied weights stay tied
+            with torch.no_grad():
+                new = fn(parameter)
+            same = new is parameter
+            moved[id(parameter)] = parameter, parameter if same else nn.Parameter(new, parameter.requires_grad)
+        return moved[id(parameter)][1]
+
+    def apply(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+        if not any(isinstance(p, FakeTensor) for p in self.parameters()):
+            return original(self, fn, recurse)
+        for module in self.modules() if recurse else [self]:
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    module._parameters[name] = moved_to(parameter, fn)
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[name] = fn(buffer)
+        moved.clear()
+        return self
+
+    nn.Module._apply = apply  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.Module._apply = original  # type: ignore[method-assign]
+
+
+def _batch(make_batch: Callable[[int], Any], size: int) -> Any:
+    batch = make_batch(size)
+    sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.dim()}
+    if size not in sizes:
+        raise ValueError(
+            f"make_batch({size}) must give a batch of {size} examples along dimension 0; "
+            f"its tensors have {', '.join(map(str, sorted(sizes))) or 'no such dimension'}"
+        )
+    return batch
+
+
+class _AnyNumber(TorchDispatchMode):
+    """Some optimizers ask for a number (Adafactor: a norm). Which one it is changes no size."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return 1.0 if args[0].is_floating_point() else 1
+        return func(*args, **(kwargs or {}))
+
+
+def _step(optimizer: torch.optim.Optimizer) -> None:
+    with _AnyNumber():
+        optimizer.step()

@@ -1,0 +1,28 @@
+"""Sizes in bytes: read as people write them, written as people read them."""
+
+import re
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def bytes_in(text: str) -> int:
+    """The bytes that "24GiB", "512 MiB" or "16 GB" stands for.
+
+    ValueError, in one sentence, for anything else.
+    """
+    match = _SIZE.fullmatch(text)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
+        raise ValueError(f"{text!r} is no size: write a number and a unit, such as 24GiB, 512MiB or 16GB")
+    return round(float(match[1]) * unit)
+
+
+def readable(size: float) -> str:
+    """A size with three figures and the unit that suits it: 1.50 GiB, 44.1 MiB, 512 bytes."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        amount = size / _UNITS[unit.upper()]
+        if amount >= 1:
+            return f"{amount:.{max(0, 2 - len(str(int(amount))) + 1)}f} {unit}"
+    return f"{size:.0f} bytes"

@@ -1,0 +1,197 @@
+"""Counts the bytes of every tensor while it lives, by watching each operation that PyTorch dispatches.
+
+It sees what operations return, not what a kernel takes and gives back within one operation. It works the same on
+real tensors and on the fake ones of `FakeTensorMode`, which have sizes and lifetimes but no memory.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradacc_lessons.memory.scratch import Kernel, kernel
+from gradacc_lessons.memory.walk import tensors_in
+
+Phase = Literal["forward", "backward", "update"]
+Category = Literal["parameters", "gradients", "optimizer state", "saved activations", "inputs", "temporaries"]
+
+
+@dataclass
+class Piece:
+    """One piece of memory: a tensor's storage, from its birth to its death."""
+
+    size: int
+    """Bytes."""
+    born: int
+    """Number of the operation that made it; -1 if it was there before."""
+    category: Category | None
+    """What it is for, where that is known while it lives."""
+    died: int | None = None
+    """Number of the operation after which it was freed; None if it is still there."""
+
+
+class Tracker(AbstractContextManager["Tracker"]):
+    """Watches what happens inside the `with` block. Nothing of the caller's is changed.
+
+    `pieces` of memory, `phases` (one per operation), the names of all `operations`, and the `kernels` that take
+    scratch, each with the number of its operation, are what it saw.
+    """
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None, inputs: Any) -> None:
+        self._model, self._optimizer, self._inputs = model, optimizer, inputs
+        self.pieces: list[Piece] = []
+        self.phases: list[Phase] = []
+        self.operations: set[str] = set()
+        self.kernels: list[tuple[int, Kernel]] = []
+        self._reused: list[tuple[Piece, int]] = []
+        self._live: dict[int, tuple[Piece, _Storage]] = {}
+        self._updating = False
+        self._mode = _Watch(self)
+
+    def __enter__(self) -> Self:
+        for tensor in (*self._model.parameters(), *self._model.buffers()):
+            self._add(tensor, "parameters")
+        self._mark_gradients()
+        self._mark_state()
+        for tensor in tensors_in(self._inputs):
+            self._add(tensor, "inputs")
+        self._hooks = []
+        if self._optimizer is not None:
+            self._hooks = [
+                self._optimizer.register_step_pre_hook(self._before_update),
+                self._optimizer.register_step_post_hook(self._after_update),
+            ]
+        self._mode.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._mode.__exit__(kind, error, trace)
+        for hook in self._hooks:
+            hook.remove()
+        self._mark_gradients()
+        self._mark_state()
+        for piece, operation in self._reused:
+            if piece.died == operation:
+                piece.died = operation - 1
+        self._live.clear()  # and with it the references that would go on counting
+
+    def watch(self, operation: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
+        """One operation has run."""
+        name = operation.name()
+        self.operations.add(name)
+        for tensor in tensors_in(arguments):
+            self._add(tensor, "inputs")  # used before anything made it: it was there all the time
+        self._enter_phase(self._phase())
+        for tensor in tensors_in(result):
+            self._add(tensor, None, born=len(self.phases) - 1)
+        if (used := kernel(operation, *arguments)) is not None:
+            self.kernels.append((len(self.phases) - 1, used))
+        if name == "aten::add.Tensor" and self.phases[-1] == "backward":
+            self._reuse(arguments[0][0], result)
+
+    def _reuse(self, first: Any, total: Any) -> None:
+        # Where two gradients of one tensor meet, autograd adds the second into the first, but never does so while
+        # a dispatch mode looks on (isTensorSubclassLike in input_buffer.cpp). If nobody else holds the first, it
+        # is gone right after this addition: then its memory would have become that of the sum.
+        pieces = [self._live[t.untyped_storage()._cdata][0] for t in (first, total) if isinstance(t, Tensor)]
+        if len(pieces) == 2 and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
+            self._reused.append((pieces[0], len(self.phases) - 1))
+
+    def _phase(self) -> Phase:
+        if self._updating:
+            return "update"
+        # Backward runs without a graph of its own; where one is made, activations are being computed again.
+        if torch.is_grad_enabled():
+            return "forward"
+        if _in_backward():
+            return "backward"
+        # Clipping, say; a forward without a graph would not follow upon a backward.
+        return "update" if self.phases and self.phases[-1] != "forward" else "forward"
+
+    def _enter_phase(self, phase: Phase) -> None:
+        if self.phases and self.phases[-1] == "backward" and phase != "backward":
+            self._mark_gradients()
+        self.phases.append(phase)
+
+    def _add(self, tensor: Tensor, category: Category | None, born: int = -1) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        known = self._live.get(key)
+        size = storage.nbytes()
+        if known is not None:
+            if known[0].size == size:
+                if category == "gradients" or category == "optimizer state":
+                    known[0].category = category
+                return
+            self._died(key)
+        piece = Piece(size, born, category)
+        self.pieces.append(piece)
+        self._live[key] = piece, _Storage(storage, key, self)
+
+    def freed(self, key: int) -> None:
+        """The storage with this key is gone."""
+        self._died(key)
+
+    def _died(self, key: int) -> None:
+        piece, _ = self._live.pop(key)
+        piece.died = len(self.phases) - 1
+
+    def _mark_gradients(self) -> None:
+        for parameter in self._model.parameters():
+            if parameter.grad is not None:
+                self._add(parameter.grad, "gradients")
+
+    def _mark_state(self) -> None:
+        if self._optimizer is not None:
+            for tensor in tensors_in(list(self._optimizer.state.values())):
+                self._add(tensor, "optimizer state")
+
+    def _before_update(self, *_: Any) -> None:
+        self._mark_gradients()
+        self._updating = True
+
+    def _after_update(self, *_: Any) -> None:
+        self._mark_state()
+        self._updating = False
+
+
+class _Watch(TorchDispatchMode):
+    """Runs each operation and tells the tracker."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        super().__init__()
+        self._tracker = tracker
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        self._tracker.watch(func, (args, kwargs), result)
+        return result
+
+
+class _Storage(ref):  # type: ignore[type-arg]
+    """A weak reference that knows which entry it stands for."""
+
+    __slots__ = ("key", "tracker")
+
+    def __new__(cls, storage: Any, key: int, tracker: Tracker) -> Self:
+        return super().__new__(cls, storage, cls._gone)
+
+    def __init__(self, storage: Any, key: int, tracker: Tracker) -> None:
+        super().__init__(storage, self._gone)
+        self.key, self.tracker = key, tracker
+
+    def _gone(self) -> None:
+        self.tracker.freed(self.key)
+
+
+def _in_backward() -> bool:
+    """torch.utils.checkpoint asks the same way; there is no public name for it."""
+    return torch._C._current_graph_task_id() != -1
