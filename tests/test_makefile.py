@@ -1,9 +1,11 @@
 """The Makefile decides rightly what to install, in a folder whose path has a space; nothing is installed here."""
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -139,6 +141,35 @@ def test_colabs_versions_are_installed_again_only_when_they_or_the_venv_below_ha
     plan = make(folder, "--dry-run", "test").stdout
     assert ("tests/colab/make_venv.py .venv-colab" in plan) == again
     assert ("--editable" in plan) == (changed in ("pyproject.toml", "constraints.txt"))
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+@pytest.mark.parametrize("target", ["test", "test-all"])
+def test_where_colabs_versions_cannot_be_had_their_tests_are_left_out_and_it_says_so(folder, target, left_out):
+    with_colabs_versions(folder)
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "ran: $*"\n', encoding="utf-8")
+    python.chmod(0o755)
+    if left_out:
+        (folder / ".venv-colab" / "left-out").write_text("Left out: why\n", encoding="utf-8")
+    ended = make(folder, "--silent", target)
+    assert ended.returncode == 0, ended.stderr
+    assert len(re.findall("^ran: .* .venv/bin/python -m pytest", ended.stdout, re.MULTILINE)) == 3
+    colab = len(re.findall("^ran: .* .venv-colab/bin/python -m pytest", ended.stdout, re.MULTILINE))
+    assert (colab, ended.stdout.count("Left out: why\n")) == ((0, 2) if left_out else (2, 0))
+
+
+def test_a_python_newer_than_colabs_gets_a_sentence_and_no_environment(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("make_venv", ROOT / "tests" / "colab" / "make_venv.py")
+    make_venv = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_venv)
+    monkeypatch.setattr(make_venv, "COLABS_PYTHON", (3, 10))
+    (tmp_path / "colab" / "bin").mkdir(parents=True)  # of an earlier Python
+    assert make_venv.main(tmp_path / "colab") == 0
+    assert [path.name for path in (tmp_path / "colab").iterdir()] == ["left-out"]
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    said = (tmp_path / "colab" / "left-out").read_text(encoding="utf-8")
+    assert said == f"Left out: Colab's versions run on Python 3.10 or older, and .venv has {here}.\n"
 
 
 def test_colabs_versions_are_installed_where_there_are_none(folder):
