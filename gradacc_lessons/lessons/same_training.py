@@ -101,15 +101,14 @@ class TrainingFigure(LiveFigure):
 
 
 def drift_limits(differences: pd.Series) -> tuple[float, float]:
-    """Where the axis of drift begins and ends: whole steps of two powers of ten around what was measured.
+    """Where the axis of drift begins and ends: at whole powers of ten, at least two of them apart.
 
     Exact zeros, as in the first update, stand at the bottom and do not stretch it.
     """
     measured = differences[(differences > 0) & (differences < math.inf)]
     if measured.empty:
-        return SMALLEST_DRAWN, SMALLEST_DRAWN * 100**2
-    low = 2 * math.floor(math.log10(measured.min()) / 2)
-    high = 2 * math.ceil(math.log10(measured.max()) / 2)
+        return SMALLEST_DRAWN, 100 * SMALLEST_DRAWN
+    low, high = math.floor(math.log10(measured.min())), math.ceil(math.log10(measured.max()))
     return 10.0**low, 10.0 ** max(high, low + 2)
 
 

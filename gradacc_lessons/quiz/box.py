@@ -18,6 +18,8 @@ STYLE = """<style>
 .gradacc-quiz pre { white-space: pre-wrap; overflow-wrap: break-word; word-break: normal; line-height: 1.35;
   padding: 6px; margin: 4px 0; }
 .gradacc-quiz .widget-toggle-buttons { width: auto; flex-flow: row wrap; align-items: center; }
+.gradacc-quiz .widget-toggle-button.mod-active { font-weight: bold; outline: 2px solid currentColor;
+  outline-offset: -2px; }
 .gradacc-quiz .gradacc-line { display: block; padding-left: 5ch; text-indent: -5ch; }
 .gradacc-quiz .gradacc-head { font-weight: bold; }
 .gradacc-quiz .gradacc-said { border-left: 4px solid currentColor; padding: 4px 10px; margin: 4px 0; }

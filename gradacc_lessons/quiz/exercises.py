@@ -176,8 +176,7 @@ TRAIN_EPOCH_WINDOWS = Exercise(
         "gradient van de gemiddelde loss van het venster. `loss_fn(model, batch)` geeft de gemiddelde loss van een "
         "micro-batch. Hier is elk venster vol en heeft elke micro-batch dezelfde grootte.",
     ),
-    starter=_SIGNATURE
-    + '    """One pass over the micro-batches: one update per window."""\n'
+    starter=_SIGNATURE + '    """One pass over the micro-batches: one update per window."""\n'
     "    # loss = loss_fn(model, batch) is the mean loss of one batch of micro_batches\n"
     "    raise NotImplementedError\n",
     hints=(

@@ -22,6 +22,7 @@ from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import ChoiceQuestion, CodeQuestion, PredictQuestion, Question
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text
+from gradacc_lessons.ui.controls import STYLE as CONTROLS_STYLE
 from gradacc_lessons.ui.controls import stylesheet
 
 LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
@@ -78,7 +79,7 @@ class QuizView:
         self._language.observe(self._guard(self._change_language), names="value")
         acts, moves = self._build_buttons()
         asked = [self._language, self._head, self._ask, self._place]
-        self.box = QuizBox([stylesheet(STYLE), *asked, acts, self._notes, self._status, moves])
+        self.box = QuizBox([stylesheet(STYLE + CONTROLS_STYLE), *asked, acts, self._notes, self._status, moves])
         self.box.add_class("gradacc-quiz")
         several = f"{len(self.ids)} questions" if len(self.ids) > 1 else "one question"
         self.box.stands_for = f"Quiz {self.quiz.lesson}: {several}. Run this cell to take it."

@@ -13,8 +13,12 @@ LABEL_WIDTH = "150px"
 STYLE = """<style>
 .gradacc-number > .widget-label { position: absolute; width: 1px; height: 1px; overflow: hidden; white-space: nowrap;
   clip-path: inset(50%); }
+.gradacc-explorer .widget-html-content > p { line-height: 1.45; margin: 4px 0; }
+.gradacc-explorer .widget-dropdown > select, .gradacc-quiz .widget-dropdown > select { appearance: auto;
+  background-image: none; }
 </style>"""
-"""The field beside a slider needs a name for who hears the page; who sees it reads the slider's."""
+"""The field beside a slider needs a name for who hears the page; who sees it reads the slider's. The arrow that
+ipywidgets draws on a list is black on every theme; the browser's own has the colour of the text."""
 
 
 def stylesheet(style: str) -> widgets.HTML:

@@ -178,7 +178,7 @@ class Explorer:
         display(self.widget)
         self._displayed = True
         if self.waiting:
-            self._run.description = RUN_UNPREDICTED
+            self._offer(RUN_UNPREDICTED, running=False)
             self._announce(PREDICT_FIRST)
         elif not self.running and not self._complete:
             self._guarded(self.start)
@@ -189,12 +189,16 @@ class Explorer:
         self._picture, self._words, self._state, self._message = (widgets.HTML() for _ in range(4))
         self._bar = widgets.IntProgress(description="Progress", style={"description_width": "initial"})
         self._run = widgets.Button(description=RUN_AGAIN, layout=widgets.Layout(width="auto"))
-        stop = widgets.Button(description="Stop")
+        self._stop_button = widgets.Button(description="Stop")
         self._run.on_click(lambda _: self._guarded(self.start))
-        stop.on_click(lambda _: self.stop())
+        self._stop_button.on_click(lambda _: self.stop())
         rows = [control.widget for control in self._controls.values()]
-        line = widgets.HBox([self._run, stop, self._bar, self._state], layout=widgets.Layout(flex_flow="row wrap"))
-        return widgets.VBox([stylesheet(STYLE), *rows, line, self._message, self._picture, self._words])
+        line = widgets.HBox([self._run, self._stop_button, self._bar, self._state])
+        line.layout.flex_flow = "row wrap"
+        outputs = [self._message, self._picture, self._words]
+        box = widgets.VBox([stylesheet(STYLE), *rows, line, *outputs])
+        box.add_class("gradacc-explorer")
+        return box
 
     def _hear(self) -> None:
         """Another prediction: draw it, if the picture is on the page at all."""
@@ -259,7 +263,7 @@ class Explorer:
         self._predicted = self._prediction() if self._prediction is not None else None
         self._error = None
         self._begun, self._complete = True, False
-        self._run.description = RUN_AGAIN
+        self._offer(RUN_AGAIN, running=True)
         self._say("")
         self._stop.clear()
         self._idle.clear()
@@ -315,6 +319,12 @@ class Explorer:
             self._words.value = f"<p>{html.escape(self.sentence)}</p>"
             self._bar.max = run.total
             self._bar.value = len(self._rows)
+
+    def _offer(self, name: str, *, running: bool) -> None:
+        """Call the button that runs `name`; before the first run there is nothing to stop or to follow."""
+        self._run.description = name
+        for part in (self._stop_button, self._bar):
+            part.layout.display = None if running else "none"
 
     def _announce(self, words: str) -> None:
         self._state.value = f'<span role="status">{html.escape(words)}</span>'

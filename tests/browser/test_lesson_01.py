@@ -2,7 +2,7 @@
 
 import re
 
-from browser.accessibility import only_what_sliders_cause
+from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
 LESSON = "01_accumulate.ipynb"
@@ -17,7 +17,14 @@ def sentences(lesson):
 
 
 def test_every_cell_runs_and_the_page_is_accessible(lesson):
-    assert only_what_sliders_cause(lesson)
+    check_accessibility(lesson)
+
+
+def test_a_slider_moved_before_the_prediction_starts_the_run(lesson):
+    assert "Predict first, above; or run without a prediction." in lesson.text_in_outputs()
+    lesson.slider(STEPS, GRADIENT).press("ArrowRight")
+    lesson.until(lambda: any("After 5 of 5" in text for text in sentences(lesson)), "five micro-batches are added")
+    assert "Predict first, above; or run" not in lesson.text_in_outputs()
 
 
 def test_by_keyboard_picture_sentence_and_number_change(lesson):
@@ -83,6 +90,17 @@ def test_a_wrong_answer_is_told_which_mistake_it_is_and_a_right_one_that_it_is_r
     said = quiz.answer_number(first + second)
     assert "Right" in said and "The second backward adds" in said
     assert "Your first answer is the one that counts" in said
+
+
+def test_code_in_an_option_looks_like_code(lesson):
+    quiz = QuizPanel(lesson)
+    quiz.press("Next")
+    code = quiz.box.locator(".widget-checkbox code")
+    lesson.until(lambda: code.count() == 3, "the options with code in them are shown")
+    assert sorted(code.all_inner_texts()) == [".grad", ".grad", "zero_grad"]
+    assert "`" not in quiz.text()
+    quiz.press("Previous")
+    lesson.until(lambda: len(asked(quiz)) == 2, "the first question is back")
 
 
 def test_after_a_restart_of_the_kernel_the_answers_are_still_there(lesson):

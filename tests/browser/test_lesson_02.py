@@ -2,7 +2,7 @@
 
 import re
 
-from browser.accessibility import only_what_sliders_cause
+from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
 LESSON = "02_scale_the_loss.ipynb"
@@ -18,7 +18,15 @@ def says(lesson, words):
 
 
 def test_every_cell_runs_and_the_page_is_accessible(lesson):
-    assert only_what_sliders_cause(lesson)
+    check_accessibility(lesson)
+
+
+def test_it_runs_without_a_prediction_if_the_learner_wants_it(lesson):
+    button = lesson.button("Run without a prediction")
+    button.focus()
+    lesson.page.keyboard.press("Enter")
+    says(lesson, "b = 8, N = 8, each loss divided by nothing: the gradient is 8 times as long as the full batch's")
+    lesson.until(lambda: button.count() == 0, "the button runs it again from now on")
 
 
 def test_by_keyboard_the_gradient_is_n_times_too_long_for_the_new_n(lesson):

@@ -1,7 +1,7 @@
 """Every lesson as it is before anything is run: what a screen reader meets, and nothing in the way."""
 
 import pytest
-from browser.accessibility import only_what_sliders_cause
+from browser.accessibility import check_accessibility
 from browser.lab import OUTPUT
 
 from gradacc_lessons.course import course_folder
@@ -19,7 +19,7 @@ def pages(lab):
 def test_the_page_that_was_kept_is_shown_and_accessible(pages, name):
     pages.show(name)
     assert pages.page.locator(f"{OUTPUT} img").count() > 0
-    assert only_what_sliders_cause(pages)
+    check_accessibility(pages)
 
 
 def test_nothing_is_asked(pages):

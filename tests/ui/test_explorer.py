@@ -322,6 +322,7 @@ def test_it_waits_for_a_prediction_and_says_so(waiting: Explorer) -> None:
     assert waiting.waiting and not waiting.running and nothing_shown(waiting)
     assert waiting._state.value == '<span role="status">Predict first, above; or run without a prediction.</span>'
     assert waiting._run.description == "Run without a prediction"
+    assert waiting._stop_button.layout.display == waiting._bar.layout.display == "none"
 
 
 def test_it_runs_as_soon_as_there_is_a_prediction_and_again_when_it_changes(waiting: Explorer, asked: Asked) -> None:
@@ -331,6 +332,7 @@ def test_it_runs_as_soon_as_there_is_a_prediction_and_again_when_it_changes(wait
     waiting.wait(PATIENCE)
     assert not waiting.waiting and waiting.sentence == "5 rows, the last is 8"
     assert waiting._run.description == "Run again"
+    assert waiting._stop_button.layout.display is waiting._bar.layout.display is None
     for value, runs_again in ((3.0, False), (4.0, True)):
         waiting._picture.value = "gone"
         asked.answer(value)
