@@ -77,6 +77,7 @@ def test_the_combinations_are_many_and_all_can_be_read():
         assert {getattr(way, field) for way in SOME} == {getattr(way, field) for way in ALL}
 
 
+@pytest.mark.long
 def test_what_asks_for_the_same_leaves_the_same():
     """So that one run is enough for all of them."""
     assert set(LENGTHS) == {(len(s.sizes), s.accumulation_steps) for s in scenarios("items", [])}

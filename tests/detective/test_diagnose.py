@@ -44,7 +44,7 @@ def diagnosed(fault: str, scope: str):
 @cache
 def unknown(name: str):
     """The diagnosis of a loop that nobody has catalogued."""
-    return diagnose(UNCATALOGUED[name])
+    return diagnose(UNCATALOGUED[name], "windows")
 
 
 def told_apart(fault: str) -> list:
@@ -89,6 +89,7 @@ def test_three_mistakes_are_three_lines():
 
 @pytest.mark.parametrize("name", UNCATALOGUED)
 def test_what_nobody_has_catalogued_is_wrong_without_a_name(name):
+    """It differs where windows are full already, so no scope knows more."""
     found = unknown(name)
     assert found.outcome is Outcome.WRONG
     assert found.faults == ()
@@ -219,7 +220,7 @@ MISBEHAVIOUR = {
 
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
 def test_misbehaviour_is_named_in_words(name):
-    found = diagnose(getattr(wrong_loops, name))
+    found = diagnose(getattr(wrong_loops, name), "windows")
     outcome, said = MISBEHAVIOUR[name]
     assert found.outcome is outcome
     assert said in found.message
