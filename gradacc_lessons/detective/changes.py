@@ -50,7 +50,7 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     "backward_once_per_window": tuple(
         {"backward": which} | scale
         for which in ("last", "first")
-        for scale in ({}, {"weight": "one"}, {"divisor": "configured"}, {"weight": "equal", "divisor": "configured"})
+        for scale in ({}, {"weight": "one"}, {"weight": "equal", "divisor": "configured"})
     ),
     "never_zero_grad": (
         {"zero": "never"},

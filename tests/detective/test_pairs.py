@@ -29,6 +29,13 @@ AMOUNTS_TO = {
     ("zero_grad_every_micro_batch", "step_before_backward"): {"zero_grad_before_step"},
 }
 """Pairs that together are something else."""
+TOO_EARLY = {
+    ("windows_one_too_long_or_short", "tail_unscaled"),
+    ("windows_one_too_long_or_short", "tail_updated_differently"),
+    ("accumulation_steps_ignored", "tail_unscaled"),
+}
+"""With another length there are short windows where all should be full, and what is wrong with those is not looked for
+there: it gets no name."""
 
 
 @cache
@@ -62,6 +69,10 @@ def test_pairs_are_named_as_far_as_they_can_be_told(first):
             assert named == AMOUNTS_TO[pair], pair
             continue
         assert found.outcome is Outcome.WRONG, pair
+        if pair in TOO_EARLY:
+            assert named < set(pair), pair
+            assert not named or "something else differs" in found.message, pair
+            continue
         if named == set(pair):
             continue
         readings, broken = explain(seen)
@@ -81,12 +92,22 @@ def test_most_pairs_are_named_in_full():
     assert full / len(PAIRS) > 0.75
 
 
-@pytest.mark.parametrize("fault", CHANGES)
-def test_each_way_of_writing_a_fault_is_recognised(fault):
-    for change in CHANGES[fault]:
-        found = judge(observed(Loop(**change)), "items", "en")
-        assert found.faults == (fault,)
-        assert FAULTS[fault].message.en in found.message
+SHOWN_WAYS = 3
+"""Of each fault that many ways of writing it are always tried; the others when there is time."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "change"),
+    [
+        pytest.param(fault, change, marks=() if number < SHOWN_WAYS else pytest.mark.long)
+        for fault in CHANGES
+        for number, change in enumerate(CHANGES[fault])
+    ],
+)
+def test_each_way_of_writing_a_fault_is_recognised(fault, change):
+    found = judge(observed(Loop(**change)), "items", "en")
+    assert found.faults == (fault,)
+    assert FAULTS[fault].message.en in found.message
 
 
 def test_explanations_that_share_no_mistake_are_not_called_unknown(monkeypatch):
