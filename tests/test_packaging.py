@@ -55,7 +55,7 @@ def test_the_wheel_carries_the_licence_and_no_tests(wheel):
         "gradacc_lessons",
         f"gradacc_lessons-{PYPROJECT['project']['version']}.dist-info",
     }
-    assert not any("__pycache__" in name or "checkpoint" in name for name in inside)
+    assert not any("__pycache__" in name or ".ipynb_checkpoints" in name for name in inside)
     assert "gradacc_lessons/jupyter/labconfig/default_setting_overrides.json" in inside
 
 
