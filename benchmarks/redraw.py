@@ -8,8 +8,8 @@ import pandas as pd
 
 from benchmarks.kernel import in_kernel
 from benchmarks.row import Row, in_turns, median_row, timed
+from gradacc_lessons.palette import BLUE, GREEN, ORANGE
 from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run
-from gradacc_lessons.ui.palette import BLUE, GREEN, ORANGE
 
 POINTS = 100
 LINES = (("left", BLUE, "-"), ("left", ORANGE, "--"), ("right", GREEN, "-"))

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from gradacc_lessons import Recipe
 from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons.training import add_gradient, collect, gradient, train
+from gradacc_lessons.palette import BLACK, GREY, RIGHT, WRONG, YELLOW
 from gradacc_lessons.tasks import Task, digits
-from gradacc_lessons.ui.palette import BLACK, GREY, RIGHT, WRONG, YELLOW
 
 FILE = Path(__file__).with_name("picture.png")
 UPDATES = 60

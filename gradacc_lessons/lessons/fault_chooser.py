@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from gradacc_lessons import palette
 from gradacc_lessons.detective.client import warm_up
 from gradacc_lessons.detective.diagnose import Diagnosis, diagnose
 from gradacc_lessons.detective.faults import FAULTS, fault_loop
@@ -25,7 +26,7 @@ from gradacc_lessons.detective.rig import Bench
 from gradacc_lessons.detective.scenarios import EPOCHS, KEYWORDS, NO_CLIPPING, Scenario, problem
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
-from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, palette, step_up
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, step_up
 
 EXAMPLES = 40
 """In the small epoch: with b = 3 and N = 4 that is 14 micro-batches, the last of 1 example, in four windows of

@@ -9,13 +9,14 @@ import pandas as pd
 import torch
 from matplotlib.axes import Axes
 
+from gradacc_lessons import palette
 from gradacc_lessons.device import best_device
 from gradacc_lessons.lessons.training import parameters, train
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import LossScaling, OptimizerName, Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
-from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, palette
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run
 
 UPDATES = 80
 """How long the two runs of the explorer are."""

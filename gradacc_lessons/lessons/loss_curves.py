@@ -7,7 +7,8 @@ from typing import ClassVar
 import pandas as pd
 from matplotlib.ticker import FuncFormatter
 
-from gradacc_lessons.ui import LiveFigure, StaticTwin, palette
+from gradacc_lessons import palette
+from gradacc_lessons.ui import LiveFigure, StaticTwin
 from gradacc_lessons.ui.static import picture_html
 
 LOOKS = ((palette.RIGHT, "-", 3.0), (palette.WRONG, "--", 1.8), (palette.GREEN, ":", 2.4))

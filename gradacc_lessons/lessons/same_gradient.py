@@ -14,10 +14,10 @@ from torch import Tensor
 from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.lessons.two_panels import TwoPanels
+from gradacc_lessons.palette import BLACK, BLUE, GREY, GUESS
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.ui import Explorer, NumberSlider, Prediction, Run
-from gradacc_lessons.ui.palette import BLACK, BLUE, GREY, GUESS
 
 ENTRIES = 250
 """How many weights are drawn: enough to see a line, few enough to see dots."""

@@ -10,11 +10,11 @@ import torch
 from gradacc_lessons.device import best_device
 from gradacc_lessons.lessons.same_gradient import SMALLEST_DRAWN
 from gradacc_lessons.lessons.training import parameters, train
+from gradacc_lessons.palette import BLUE, GREEN, ORANGE
 from gradacc_lessons.recipe import Precision, Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES, DigitsModel
 from gradacc_lessons.ui import Choice, Explorer, LiveFigure, NumberSlider, Run
-from gradacc_lessons.ui.palette import BLUE, GREEN, ORANGE
 
 UPDATES = 100
 LEARNING_RATE = 0.3

@@ -13,12 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 from torch import Tensor, nn
 
+from gradacc_lessons import palette
 from gradacc_lessons.accumulation import Batch
 from gradacc_lessons.lessons.training import add_gradient, gradient, training_windows
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
-from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Prediction, Run, palette, step_up
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Prediction, Run, step_up
 
 PREDICTED_FOR = 8
 """The N that the learner's prediction is about."""

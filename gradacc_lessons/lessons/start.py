@@ -11,11 +11,11 @@ from matplotlib.ticker import MaxNLocator
 from gradacc_lessons.device import best_device
 from gradacc_lessons.lessons.training import training_windows
 from gradacc_lessons.optimizers import make_optimizer
+from gradacc_lessons.palette import BLACK, BLUE, GREEN, GUESS
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.tasks.digits import TRAIN_EXAMPLES
 from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Prediction, Run, counted
-from gradacc_lessons.ui.palette import BLACK, BLUE, GREEN, GUESS
 
 LEARNING_RATE = 0.01
 """For Adam: with it both one digit and 64 per update visibly learn within one pass."""

@@ -27,7 +27,7 @@ def checkpoint_blocks(model: nn.Module) -> int:
             "give it a method gradient_checkpointing_enable(), or leave checkpointing off"
         )
     for block in blocks:
-        block.forward = partial(_again, block.forward)  # type: ignore[method-assign]
+        block.forward = partial(_again, block.forward)
     return len(blocks)
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
+from gradacc_lessons.memory.known import KnownNumbers
 from gradacc_lessons.memory.loop import LossFunction, one_update
 from gradacc_lessons.memory.measure import TRACKED_MISSES, CannotCount, refuse_uncounted
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
@@ -44,27 +44,50 @@ def predict_peak(
 ) -> MemoryProfile:
     """How much memory the recipe's loop would have in use at its peak, and for what, without taking it.
 
-    `make_batch(size)` gives the longest batch of `size` examples; `loss_fn(model, batch)` its mean loss. Two
-    windows are followed, because gradients and the optimizer's state exist only from the first update on.
+    `make_batch(size)` gives the longest batch of `size` examples; `loss_fn(model, batch)` its mean loss. What is
+    followed is a window after the first update: only then the optimizer's state exists.
 
     ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
     numbers, an operation without a size rule, a loss that is no scalar, a batch of another size than asked for.
     """
-    with _without_memory(), seeded(recipe.seed):
+    with seeded(recipe.seed):
+        real = checked_batch(make_batch, recipe.micro_batch_size)
+    with seeded(recipe.seed), _without_memory() as known:
         model = built(build_model, recipe)
-        batch = _batch(make_batch, recipe.micro_batch_size)
-        optimizer = make_optimizer(model, recipe)
-        window = [tree_map_only(Tensor, torch.clone, batch) for _ in range(recipe.accumulation_steps)]
-        traced = window[:TRACED_MICRO_BATCHES]
-        tracker = Tracker(model, optimizer, window)
-        with tracker:
-            for _ in range(2):
-                one_update(model, optimizer, traced, loss_fn, recipe, partial(_step, optimizer))
+        batch = known.without_memory(real)
+        tracker, unused = _second_window(model, batch, loss_fn, recipe, set())
+        if unused:  # what never gets a gradient has no state either
+            tracker, _ = _second_window(model, batch, loss_fn, recipe, unused)
     refuse_uncounted(tracker)
     timeline, parts, phase = profile_of(tracker)
     where = torch.device(device or "cpu").type
     counter = PREDICTED if where == "cpu" else UNCALIBRATED.format(device=where.upper())
     return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, counter, TRACKED_MISSES)
+
+
+def _second_window(
+    model: nn.Module, batch: Any, loss_fn: LossFunction, recipe: Recipe, unused: set[nn.Parameter]
+) -> tuple[Tracker, set[nn.Parameter]]:
+    """Follow a window that comes after an update; also returns the trained parameters that got no gradient."""
+    optimizer = make_optimizer(model, recipe)
+    trained = {p for p in model.parameters() if p.requires_grad}
+    for parameter in trained - unused:
+        parameter.grad = torch.zeros_like(parameter)
+    _step(optimizer)  # brings the state into being, without a forward and a backward
+    optimizer.zero_grad(set_to_none=recipe.set_to_none)
+    window = [tree_map_only(Tensor, torch.clone, batch) for _ in range(recipe.accumulation_steps)]
+    reached: set[nn.Parameter] = set()
+
+    def update() -> None:
+        reached.update(p for p in trained if p.grad is not None)
+        _step(optimizer)
+
+    tracker = Tracker(model, optimizer, window)
+    with tracker:
+        one_update(model, optimizer, window[:TRACED_MICRO_BATCHES], loss_fn, recipe, update)
+    for parameter in trained:
+        parameter.grad = None
+    return tracker, trained - unused - reached
 
 
 def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
@@ -79,14 +102,15 @@ def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
         torch.set_default_dtype(previous)
     if recipe.checkpointing:
         checkpoint_blocks(model)
-    return model.train()
+    model.train()
+    return model
 
 
 @contextmanager
-def _without_memory() -> Iterator[None]:
+def _without_memory() -> Iterator[KnownNumbers]:
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True), _fake_conversions():
-            yield
+        with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known, _fake_conversions():
+            yield known
     except _NO_SIZES as error:
         raise CannotCount(
             "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
@@ -114,7 +138,7 @@ def _fake_conversions() -> Iterator[None]:
 
     def apply(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
         if not any(isinstance(p, FakeTensor) for p in self.parameters()):
-            return original(self, fn, recurse)
+            return cast(nn.Module, original(self, fn, recurse))
         for module in self.modules() if recurse else [self]:
             for name, parameter in module._parameters.items():
                 if parameter is not None:
@@ -132,7 +156,8 @@ def _fake_conversions() -> Iterator[None]:
         nn.Module._apply = original  # type: ignore[method-assign]
 
 
-def _batch(make_batch: Callable[[int], Any], size: int) -> Any:
+def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:
+    """A batch of `size` examples. ValueError, in one sentence, if make_batch gives another size."""
     batch = make_batch(size)
     sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.dim()}
     if size not in sizes:

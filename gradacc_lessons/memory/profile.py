@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def profile_of(tracker: Tracker) -> tuple[pd.DataFrame, dict[Category, int], Pha
 
 def _timeline(tracker: Tracker) -> pd.DataFrame:
     length = len(tracker.phases)
-    changes = {name: np.zeros(length + 1, dtype=np.int64) for name in CATEGORIES}
+    changes: dict[Category, Any] = {name: np.zeros(length + 1, dtype=np.int64) for name in CATEGORIES}
     # An activation is saved if it was made in a forward and is still there when backward begins.
     turns = [k + 1 for k, (now, then) in enumerate(pairwise(tracker.phases)) if (now, then) == ("forward", "backward")]
     for piece in tracker.pieces:
@@ -78,8 +78,8 @@ def _timeline(tracker: Tracker) -> pd.DataFrame:
         scratch = scratch_bytes(kernel)
         changes["temporaries"][operation] += scratch
         changes["temporaries"][operation + 1] -= scratch
-    columns = {name: change.cumsum()[:length] for name, change in changes.items()}
-    return pd.DataFrame({"phase": tracker.phases, **columns, "total": sum(columns.values())})
+    columns: dict[str, Any] = {name: change.cumsum()[:length] for name, change in changes.items()}
+    return pd.DataFrame({"phase": tracker.phases, **columns, "total": np.sum(list(columns.values()), axis=0)})
 
 
 def _category(piece: Piece, phases: list[Phase], turns: list[int]) -> Category:

@@ -4,7 +4,7 @@ That memory comes from the allocator, but no tensor that a tracker sees stands f
 the processor. So a few kinds of operation are run once, small, under the allocator's eyes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -18,13 +18,15 @@ from gradacc_lessons.memory.walk import tensors_in
 UNCOUNTED = {"aten::mkldnn_rnn_layer": "LSTM", "aten::mkldnn_rnn_layer_backward": "LSTM"}
 """Kernels that are not what they are predicted to be: operation -> the layer that people know it by."""
 
-_BATCHED = {
-    "aten::convolution": (0,),
-    "aten::convolution_backward": (0, 1),
-    "aten::_scaled_dot_product_flash_attention_for_cpu": (0, 1, 2),
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": (0, 1, 2, 3, 4, 5),
+_EXAMPLES = {
+    "aten::convolution": 1,
+    "aten::convolution_backward": 1,
+    "aten::_scaled_dot_product_flash_attention_for_cpu": 2,
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": 2,
 }
-"""Operations with scratch worth counting -> which of their arguments have the examples along dimension 0."""
+"""Operations with scratch worth counting -> how many leading dimensions are alike: examples, or examples and heads."""
+_WEIGHTS = {"aten::convolution": {1, 2}, "aten::convolution_backward": {2}}
+"""Arguments that do not grow with the batch."""
 PROBE_BYTES = 4 * 2**20
 """Scratch is linear in the batch. Larger operations are probed at about this size and twice it, and continued."""
 
@@ -34,14 +36,13 @@ class _Shape:
     """A tensor without its numbers."""
 
     sizes: tuple[int, ...]
-    strides: tuple[int, ...]
+    order: tuple[int, ...]
+    """The dimensions, from the one with the largest stride to the one with the smallest."""
     dtype: torch.dtype
 
-    def with_examples(self, examples: int) -> "_Shape":
-        return _Shape((examples, *self.sizes[1:]), self.strides, self.dtype)
-
     def empty(self) -> Tensor:
-        return torch.empty_strided(self.sizes, self.strides, dtype=self.dtype).zero_()
+        """A tensor of this shape and layout, without gaps."""
+        return torch.empty_permuted(self.sizes, self.order, dtype=self.dtype).zero_()
 
 
 @dataclass(frozen=True)
@@ -53,27 +54,45 @@ class Kernel:
     arguments: tuple[Any, ...]
     """Its positional arguments, with a shape in place of each tensor."""
     options: tuple[tuple[str, Any], ...]
-    """Its keyword arguments."""
+    """Its keyword arguments, likewise."""
     threads: int
     """How many threads it may use."""
 
     @property
     def examples(self) -> int:
-        """The size of the batch."""
-        return int(self.arguments[0].sizes[0])
+        """The size of the batch; for attention, times the number of heads."""
+        return prod(self.arguments[0].sizes[: _EXAMPLES[self.operation.name()]])
 
     @property
     def bytes(self) -> int:
         """The size of its arguments."""
         return sum(prod(a.sizes) * a.dtype.itemsize for a in self.arguments if isinstance(a, _Shape))
 
+    def with_examples(self, examples: int) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments and options for running it on so many examples."""
+        name = self.operation.name()
+        weights = _WEIGHTS.get(name, set())
+        leading = _EXAMPLES[name]
+
+        def thawed(value: Any, grows: bool = True) -> Any:
+            if not isinstance(value, _Shape):
+                return list(value) if isinstance(value, tuple) else value
+            if not grows:
+                return value.empty()
+            # Examples go into the last of the leading dimensions; what is broadcast there stays so.
+            head = [1] * (leading - 1) + [examples if value.sizes[leading - 1] > 1 or leading == 1 else 1]
+            return replace(value, sizes=(*head, *value.sizes[leading:])).empty()
+
+        arguments = [thawed(a, k not in weights) for k, a in enumerate(self.arguments)]
+        return arguments, {key: thawed(value) for key, value in self.options}
+
 
 def kernel(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Kernel | None:
     """The kernel behind an operation on the CPU, if it is of a kind that takes scratch."""
-    if operation.name() not in _BATCHED or arguments[0].device.type != "cpu":
+    if operation.name() not in _EXAMPLES or arguments[0].device.type != "cpu":
         return None
-    shapes = tuple(_frozen(argument) for argument in arguments)
-    return Kernel(operation, shapes, tuple(options.items()), torch.get_num_threads())
+    frozen = tuple((key, _frozen(value)) for key, value in options.items())
+    return Kernel(operation, tuple(map(_frozen, arguments)), frozen, torch.get_num_threads())
 
 
 def scratch_bytes(kernel: Kernel) -> int:
@@ -88,20 +107,15 @@ def scratch_bytes(kernel: Kernel) -> int:
 
 @cache
 def _probed(kernel: Kernel, examples: int) -> int:
-    batched = _BATCHED[kernel.operation.name()]
-    arguments = [_thawed(a, examples if k in batched else None) for k, a in enumerate(kernel.arguments)]
+    arguments, options = kernel.with_examples(examples)
     results: list[Any] = []
-    peak = allocator_peak(lambda: results.append(kernel.operation(*arguments, **dict(kernel.options))), 0)
+    peak = allocator_peak(lambda: results.append(kernel.operation(*arguments, **options)), 0)
     return max(0, peak - sum(t.untyped_storage().nbytes() for t in tensors_in(results)))
 
 
 def _frozen(argument: Any) -> Any:
     if isinstance(argument, Tensor):
-        return _Shape(tuple(argument.shape), argument.stride(), argument.dtype)
+        strides = argument.stride()
+        order = sorted(range(argument.dim()), key=lambda k: (-strides[k], k))
+        return _Shape(tuple(argument.shape), tuple(order), argument.dtype)
     return tuple(argument) if isinstance(argument, list) else argument
-
-
-def _thawed(argument: Any, examples: int | None) -> Any:
-    if not isinstance(argument, _Shape):
-        return list(argument) if isinstance(argument, tuple) else argument
-    return (argument if examples is None else argument.with_examples(examples)).empty()

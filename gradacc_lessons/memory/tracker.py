@@ -181,12 +181,11 @@ class _Storage(ref):  # type: ignore[type-arg]
 
     __slots__ = ("key", "tracker")
 
+    def __init__(self, storage: Any, key: int, tracker: Tracker) -> None:
+        self.key, self.tracker = key, tracker
+
     def __new__(cls, storage: Any, key: int, tracker: Tracker) -> Self:
         return super().__new__(cls, storage, cls._gone)
-
-    def __init__(self, storage: Any, key: int, tracker: Tracker) -> None:
-        super().__init__(storage, self._gone)
-        self.key, self.tracker = key, tracker
 
     def _gone(self) -> None:
         self.tracker.freed(self.key)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.accumulation import Batch
@@ -41,3 +43,19 @@ class Task:
     def examples(self) -> int:
         """How many training examples there are."""
         return len(self.train[0])
+
+    def make_batch(self, size: int) -> Batch:
+        """The `size` training examples with the most items: the longest batch, which needs the most memory.
+
+        A copy, on the data's device; with more than there are examples, they come again. ValueError unless `size`
+        is at least 1.
+        """
+        if size < 1:
+            raise ValueError(f"a batch needs at least 1 example, not {size}")
+        rows = self._longest_first[torch.arange(size) % self.examples]
+        return tuple(tensor[rows.to(tensor.device)] for tensor in self.train)
+
+    @cached_property
+    def _longest_first(self) -> Tensor:
+        items = [self.count(tuple(t[k : k + 1] for t in self.train)) for k in range(self.examples)]
+        return torch.tensor(items).argsort(descending=True, stable=True)

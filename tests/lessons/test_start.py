@@ -14,9 +14,9 @@ from gradacc_lessons import Recipe
 from gradacc_lessons.lessons import start
 from gradacc_lessons.lessons.start import EpochFigure, count_epoch, epoch_table, explore_epoch
 from gradacc_lessons.lessons.training import collect, train
+from gradacc_lessons.palette import GUESS
 from gradacc_lessons.quiz.quiz import Predicted
 from gradacc_lessons.tasks import digits
-from gradacc_lessons.ui.palette import GUESS
 
 PATIENCE = 60.0  # seconds; only a hang comes near it
 CUTS = [(8, 4), (1, 64), (64, 1), (50, 7), (7, 5), (64, 24)]

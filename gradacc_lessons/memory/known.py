@@ -1,0 +1,67 @@
+"""Whole numbers keep their values among tensors without memory.
+
+A loss asks its labels how many of them count, a model asks its mask whether anything is masked. The answer depends
+on the batch alone, and the batch is known. What depends on weights or activations is not, and nobody invents it.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from gradacc_lessons.memory.walk import tensors_in
+
+MOST_VALUES = 2**20
+"""Larger tensors of whole numbers are left without values: nobody asks them for a single number."""
+
+
+class KnownNumbers(TorchDispatchMode):
+    """Above a FakeTensorMode: computes with whole numbers and truth values for real, beside the fake tensors."""
+
+    def __init__(self, fake: FakeTensorMode) -> None:
+        super().__init__()
+        self._fake = fake
+        self._values = WeakTensorKeyDictionary()
+
+    def without_memory(self, batch: Any) -> Any:
+        """The batch with fake tensors in place of the real ones; its whole numbers stay known."""
+        return tree_map_only(Tensor, self._converted, batch)
+
+    def _converted(self, tensor: Tensor) -> Tensor:
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        fake = self._fake.from_tensor(tensor)
+        if _whole(tensor):
+            self._values[fake] = tensor
+        return fake
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        given = list(tensors_in((args, kwargs)))
+        if any(tensor.is_floating_point() for tensor in given):
+            return func(*args, **kwargs)  # most operations: nothing is known, and nothing will be
+        known = all(tensor in self._values or not isinstance(tensor, FakeTensor) for tensor in given)
+        if func is torch.ops.aten._local_scalar_dense.default and known:
+            return self._for_real(func, args, kwargs)
+        result = func(*args, **kwargs)
+        outcomes = list(tensors_in(result))
+        if known and outcomes and all(_whole(tensor) for tensor in outcomes):
+            for fake, value in zip(outcomes, tensors_in(self._for_real(func, args, kwargs)), strict=True):
+                self._values[fake] = value
+        elif func._schema.is_mutable:
+            for tensor in given:
+                self._values.pop(tensor, None)
+        return result
+
+    def _for_real(self, func: Any, args: Any, kwargs: Any) -> Any:
+        real_args, real_kwargs = tree_map_only(FakeTensor, self._values.__getitem__, (args, kwargs))
+        with unset_fake_temporarily():
+            return func(*real_args, **real_kwargs)
+
+
+def _whole(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex() and tensor.numel() <= MOST_VALUES
