@@ -1,6 +1,6 @@
 """The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -50,23 +50,45 @@ def predict_peak(
     ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
     numbers, an operation without a size rule, a loss that is no scalar, a batch of another size than asked for.
     """
+    sizes = (recipe.micro_batch_size,) * recipe.accumulation_steps
+    return predict_window(build_model, loss_fn, make_batch, recipe, sizes, device=device)
+
+
+def predict_window(
+    build_model: Callable[[], nn.Module],
+    loss_fn: LossFunction,
+    make_batch: Callable[[int], Any],
+    recipe: Recipe,
+    sizes: Sequence[int],
+    *,
+    device: torch.device | str | None = None,
+) -> MemoryProfile:
+    """`predict_peak` for a window whose micro-batches have these sizes, the largest first.
+
+    The recipe's own micro-batch size and N are not looked at.
+    """
+    traced = sizes[:TRACED_MICRO_BATCHES]
     with seeded(recipe.seed):
-        real = checked_batch(make_batch, recipe.micro_batch_size)
+        real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), _without_memory() as known:
         model = built(build_model, recipe)
-        batch = known.without_memory(real)
-        tracker, unused = _second_window(model, batch, loss_fn, recipe, set())
+        batches = [known.without_memory(real[size]) for size in traced]
+        tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
         if unused:  # what never gets a gradient has no state either
-            tracker, _ = _second_window(model, batch, loss_fn, recipe, unused)
+            tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
     refuse_uncounted(tracker)
     timeline, parts, phase = profile_of(tracker)
+    # All further micro-batches do what the second did; until their turn comes they only wait.
+    waiting = sum(input_bytes(real[sizes[0]], sizes[0], size) for size in sizes[TRACED_MICRO_BATCHES:])
+    timeline[["inputs", "total"]] += waiting
+    parts["inputs"] += waiting
     where = torch.device(device or "cpu").type
     counter = PREDICTED if where == "cpu" else UNCALIBRATED.format(device=where.upper())
     return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, counter, TRACKED_MISSES)
 
 
 def _second_window(
-    model: nn.Module, batch: Any, loss_fn: LossFunction, recipe: Recipe, unused: set[nn.Parameter]
+    model: nn.Module, batches: list[Any], loss_fn: LossFunction, recipe: Recipe, unused: set[nn.Parameter]
 ) -> tuple[Tracker, set[nn.Parameter]]:
     """Follow a window that comes after an update; also returns the trained parameters that got no gradient."""
     optimizer = make_optimizer(model, recipe)
@@ -75,7 +97,7 @@ def _second_window(
         parameter.grad = torch.zeros_like(parameter)
     _step(optimizer)  # brings the state into being, without a forward and a backward
     optimizer.zero_grad(set_to_none=recipe.set_to_none)
-    window = [tree_map_only(Tensor, torch.clone, batch) for _ in range(recipe.accumulation_steps)]
+    window = [tree_map_only(Tensor, torch.clone, batch) for batch in batches]
     reached: set[nn.Parameter] = set()
 
     def update() -> None:
@@ -84,7 +106,7 @@ def _second_window(
 
     tracker = Tracker(model, optimizer, window)
     with tracker:
-        one_update(model, optimizer, window[:TRACED_MICRO_BATCHES], loss_fn, recipe, update)
+        one_update(model, optimizer, window, loss_fn, recipe, update)
     for parameter in trained:
         parameter.grad = None
     return tracker, trained - unused - reached
@@ -166,6 +188,12 @@ def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:
             f"its tensors have {', '.join(map(str, sorted(sizes))) or 'no such dimension'}"
         )
     return batch
+
+
+def input_bytes(batch: Any, examples: int, wanted: int) -> int:
+    """The bytes of a batch of `wanted` examples, going by one that has `examples` of them."""
+    sizes = ((t.nbytes, t.dim() > 0 and len(t) == examples) for t in tensors_in(batch))
+    return sum(size * wanted // examples if grows else size for size, grows in sizes)
 
 
 class _AnyNumber(TorchDispatchMode):
