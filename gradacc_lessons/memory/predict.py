@@ -71,7 +71,7 @@ def predict_window(
     with seeded(recipe.seed):
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), _without_memory() as known:
-        model = built(build_model, recipe)
+        model = built(lambda: _new(build_model()), recipe)
         batches = [known.without_memory(real[size]) for size in traced]
         tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
         if unused:  # what never gets a gradient has no state either
@@ -125,6 +125,16 @@ def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
     if recipe.checkpointing:
         checkpoint_blocks(model)
     model.train()
+    return model
+
+
+def _new(model: nn.Module) -> nn.Module:
+    parameters = list(model.parameters())
+    if parameters and not any(isinstance(parameter, FakeTensor) for parameter in parameters):
+        raise ValueError(
+            "build_model must make a new model each time, and it returned one that was there before: "
+            "let it build the model, or return copy.deepcopy(model)"
+        )
     return model
 
 

@@ -1,0 +1,199 @@
+"""Predicted peaks for windows of every shape: each shape is followed once, and kept."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradacc_lessons.memory.loop import LossFunction
+from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, input_bytes, predict_window
+from gradacc_lessons.memory.profile import MemoryProfile
+from gradacc_lessons.recipe import Recipe
+
+FIXED = ("parameters", "gradients", "optimizer state", "inputs")
+"""What does not grow with a micro-batch, the window as a whole being given."""
+
+
+def balanced(target: int, accumulation_steps: int) -> tuple[int, ...]:
+    """`target` examples in so many micro-batches whose sizes differ by at most one, the larger first.
+
+    >>> balanced(10, 3)
+    (4, 3, 3)
+    """
+    size, larger = divmod(target, accumulation_steps)
+    return (size + 1,) * larger + (size,) * (accumulation_steps - larger)
+
+
+class Forecast:
+    """How much memory any window of a model would take. Plans for other targets and budgets can share one.
+
+    `tell(sentence)` hears what is being followed, before it is.
+    """
+
+    def __init__(
+        self,
+        build_model: Callable[[], nn.Module],
+        loss_fn: LossFunction,
+        make_batch: Callable[[int], Any],
+        recipe: Recipe,
+        *,
+        device: torch.device | str | None = None,
+        tell: Callable[[str], object] | None = None,
+    ) -> None:
+        self.build_model, self.loss_fn, self.make_batch = build_model, loss_fn, make_batch
+        self.recipe, self.device, self.tell = recipe, device, tell or (lambda _: None)
+        self._followed: dict[tuple[int, ...], MemoryProfile] = {}
+        self._variants: dict[Recipe, Forecast] = {}
+        self._smallest: tuple[int, Any] | None = None
+        self.seconds = 0.0
+        """How long all following has taken, without the variants'."""
+
+    @property
+    def probes(self) -> int:
+        """How many windows have been followed so far."""
+        return len(self._followed)
+
+    def variant(self, **changes: Any) -> "Forecast":
+        """The forecast for the same model under a recipe with these changes."""
+        recipe = replace(self.recipe, **changes)
+        if recipe not in self._variants:
+            self._variants[recipe] = Forecast(
+                self.build_model, self.loss_fn, self.make_batch, recipe, device=self.device, tell=self.tell
+            )
+        return self._variants[recipe]
+
+    def peak(self, target: int, accumulation_steps: int) -> int:
+        """The predicted peak, in bytes, of a window of `target` examples in so many micro-batches."""
+        head = _head(target, accumulation_steps)
+        return self._window(head).peak_bytes + self._waiting(target, accumulation_steps)
+
+    def profile(self, target: int, accumulation_steps: int) -> MemoryProfile:
+        """The same with its parts and its timeline."""
+        profile = self._window(_head(target, accumulation_steps))
+        waiting = self._waiting(target, accumulation_steps)
+        timeline = profile.timeline.copy()
+        timeline[["inputs", "total"]] += waiting
+        parts = {**profile.by_category, "inputs": profile.by_category["inputs"] + waiting}
+        return replace(profile, peak_bytes=profile.peak_bytes + waiting, by_category=parts, timeline=timeline)
+
+    def cost_of_accumulating(self, size: int) -> int:
+        """What a second micro-batch of `size` adds to the peak of the first, its own inputs apart, in bytes."""
+        pair, one = self._window((size, size)), self._window((size,))
+        return pair.peak_bytes - one.peak_bytes - self._inputs(size)
+
+    def cost_of_an_example(self, size: int) -> float:
+        """What one more example in each micro-batch adds to the forwards and backwards, near this size, in bytes."""
+        return _slope(self._growth(), lambda point: abs(point[0] - size))
+
+    def guess(self, target: int, budget_bytes: int) -> int:
+        """How many micro-batches it will take, going by what has been followed so far."""
+        room = budget_bytes - self._inputs(target)
+        points = self._growth()
+
+        def distance(point: tuple[int, int, int]) -> float:
+            return abs(point[1] - room)
+
+        size, in_use, _ = min(points, key=distance)
+        slope = _slope(points, distance)
+        fitting = math.floor(size + (room - in_use) / slope) if slope > 0 else target
+        return math.ceil(target / min(max(fitting, 1), target))
+
+    def _growth(self) -> list[tuple[int, int, int]]:
+        """(size, most in use in forward and backward, what of it grows with the size), without inputs."""
+        accumulated = any(len(head) > 1 for head in self._followed)
+        points = []
+        for head, profile in self._followed.items():
+            if len(head) > 1 or not accumulated:
+                rows = profile.timeline[profile.timeline["phase"] != "update"]
+                at = (rows["total"] - rows["inputs"]).idxmax()
+                total = int(rows["total"][at] - rows["inputs"][at])
+                points.append((head[0], total, int(rows["total"][at] - sum(rows[name][at] for name in FIXED))))
+        return points
+
+    def _window(self, head: tuple[int, ...]) -> MemoryProfile:
+        if head not in self._followed:
+            shape = f"micro-batches of {head[0]:,}" if len(head) > 1 else f"one batch of {head[0]:,}"
+            self.tell(f"following {shape} through the model")
+            start = monotonic()
+            self._followed[head] = predict_window(
+                self.build_model, self.loss_fn, self._made, self.recipe, head, device=self.device
+            )
+            self.seconds += monotonic() - start
+        return self._followed[head]
+
+    def _made(self, size: int) -> Any:
+        batch = self.make_batch(size)
+        if self._smallest is None or size < self._smallest[0]:
+            self._smallest = size, batch
+        return batch
+
+    def _inputs(self, examples: int) -> int:
+        assert self._smallest is not None  # a window has been followed
+        return input_bytes(self._smallest[1], self._smallest[0], examples)
+
+    def _waiting(self, target: int, accumulation_steps: int) -> int:
+        """The inputs of the micro-batches that were not followed."""
+        rest = max(accumulation_steps - TRACED_MICRO_BATCHES, 0)
+        size, larger = divmod(target, accumulation_steps)
+        bigger = min(max(larger - TRACED_MICRO_BATCHES, 0), rest)
+        ones = bigger * self._inputs(size + 1) if bigger else 0
+        return ones + (rest - bigger) * self._inputs(size)
+
+
+def smallest_window(forecast: Forecast, target: int, budget_bytes: int, at_least: int = 1) -> int | None:
+    """The smallest N, from `at_least` up, whose window is predicted to fit; None if no window does.
+
+    ValueError if what fits is a micro-batch of one example and the model refuses those (as BatchNorm may).
+    """
+
+    def fits(accumulation_steps: int) -> bool:
+        if target < 2 * accumulation_steps and target > 1:
+            return _with_single_examples(forecast, target, accumulation_steps) <= budget_bytes
+        return forecast.peak(target, accumulation_steps) <= budget_bytes
+
+    too_few, enough = at_least - 1, max(target // 2, 1, at_least)  # no micro-batch of one before it must be
+    if not fits(enough):
+        if enough == target or not fits(target):
+            return None
+        too_few, enough = enough, target
+    for turn in range(target):
+        if enough - too_few <= 1:
+            break
+        # The line is nearly always right at once; that it is not trusted for ever bounds the search.
+        guess = round(math.sqrt(max(too_few, 1) * enough)) if turn % 3 == 2 else forecast.guess(target, budget_bytes)
+        guess = min(max(guess, too_few + 1), enough - 1)
+        if fits(guess):
+            enough = guess
+        else:
+            too_few = guess
+    return enough
+
+
+def _with_single_examples(forecast: Forecast, target: int, accumulation_steps: int) -> int:
+    """The peak of a window that has micro-batches of one example, once it is known that the model takes those."""
+    try:
+        forecast.peak(1, 1)
+    except ValueError as error:
+        raise ValueError(f"only micro-batches of one example may fit, and the model refuses those: {error}") from error
+    return forecast.peak(target, accumulation_steps)
+
+
+def _head(target: int, accumulation_steps: int) -> tuple[int, ...]:
+    """The sizes of the micro-batches that are followed."""
+    size, larger = divmod(target, accumulation_steps)
+    followed = min(accumulation_steps, TRACED_MICRO_BATCHES)
+    return tuple(size + 1 if k < larger else size for k in range(followed))
+
+
+def _slope(points: list[tuple[int, int, int]], distance: Callable[[tuple[int, int, int]], float]) -> float:
+    """Bytes per example, through the two nearest points of different size; from one point, at most so many."""
+    nearest = sorted(points, key=distance)
+    first = nearest[0]
+    second = next((point for point in nearest if point[0] != first[0]), None)
+    if second is not None and (slope := (first[1] - second[1]) / (first[0] - second[0])) > 0:
+        return slope
+    return first[2] / first[0]
