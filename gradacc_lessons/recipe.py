@@ -28,11 +28,11 @@ class Recipe:
     """The optimizer's learning rate, per update."""
     optimizer_kernel: OptimizerKernel = "default"
     """How torch makes the update: parameter by parameter, all at once (foreach), in one fused kernel, or as it
-    chooses by itself. The numbers are the same; the memory is not. adafactor has no fused kernel."""
+    chooses by itself. The numbers are the same to rounding; the memory is not. adafactor has no fused kernel."""
     weight_decay: float = 0.0
     """The optimizer's own weight decay: coupled L2 for sgd, momentum and adam; decoupled for adamw and adafactor."""
     eps: float = 1e-8
-    """The constant in the denominator of adam and adamw; the others have none."""
+    """The constant in the denominator of adam and adamw; the others do not use it."""
     max_norm: float | None = None
     """Clip the window's gradient to this norm before the update; None leaves it alone."""
     precision: Precision = "float32"
@@ -60,6 +60,9 @@ class Recipe:
         _finite("the learning rate", self.learning_rate, at_least=0.0)
         _finite("weight decay", self.weight_decay, at_least=0.0)
         _finite("eps", self.eps, at_least=0.0)
+        for name in ("checkpointing", "set_to_none"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False; it is {getattr(self, name)!r}")
         if self.max_norm is not None and not (_is_number(self.max_norm) and self.max_norm > 0):
             raise ValueError(f"the clipping norm must be a number above 0, or None for none; it is {self.max_norm!r}")
 
@@ -105,7 +108,10 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def _finite(what: str, value: float, *, at_least: float) -> None:

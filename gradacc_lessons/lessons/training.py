@@ -14,7 +14,9 @@ from gradacc_lessons.tasks import Task
 
 
 def train(task: Task, recipe: Recipe, updates: int) -> Iterator[dict[str, Any]]:
-    """Train for `updates` optimizer updates, epoch after epoch.
+    """Train for `updates` optimizer updates, epoch after epoch, in the task's dtype and on its device.
+
+    What a recipe says about memory alone (`precision`, `checkpointing`, `set_to_none`) is for the memory room.
 
     Each row: `update` (from 1), `examples` seen so far, `loss` (the window's mean loss per item, before the
     update), `gradient_norm` (before clipping), and `model`, the model being trained, which goes on changing.
