@@ -6,11 +6,13 @@ import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from gradacc_lessons import __version__
+from gradacc_lessons.patience import patience
+from gradacc_lessons.recipe import OptimizerKernel, OptimizerName, Precision, Recipe
 from gradacc_lessons.text import LANGUAGES, Language
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ LANGUAGE = click.option(
     type=click.Choice(LANGUAGES),
     help="The language of the answer; without it, the one you chose in the lessons.",
 )
+
+PRECISIONS = {"fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
+"""Short names that people use."""
 
 STEERING = ("Cc", "Cf", "Cs")
 """Unicode's control and format characters, and halves of characters that no encoding has."""
@@ -145,6 +150,73 @@ def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
         diagnosis = diagnose_loop(load_function(target, language=answer_in), scope, language=answer_in)
     _say(str(diagnosis))
     sys.exit(0 if diagnosis.correct else 1)
+
+
+@main.command()
+@click.argument("target", metavar="[FILE:FUNCTION]", required=False)
+@click.option("--model", type=click.Path(path_type=Path), help="A transformers configuration file instead.")
+@click.option("--sequence", type=int, help="With --model: tokens in the longest example.")
+@click.option("--target-batch", type=int, required=True, help="Examples behind one update.")
+@click.option("--memory", required=True, help="The budget, such as 24GiB.")
+@click.option("--optimizer", type=click.Choice(get_args(OptimizerName)), default="adamw", show_default=True)
+@click.option("--kernel", type=click.Choice(get_args(OptimizerKernel)), default="default", show_default=True)
+@click.option(
+    "--precision",
+    type=click.Choice([*get_args(Precision), *PRECISIONS]),
+    default="float32",
+    show_default=True,
+    help="The dtype of parameters and gradients; autocast keeps them in float32.",
+)
+@click.option("--checkpointing", is_flag=True, help="Compute the blocks again in backward.")
+@click.option("--clip", type=float, help="Clip the window's gradient to this norm.")
+@click.option("--device", default="cpu", show_default=True, help="Where it will be trained: cpu, cuda or mps.")
+@click.option("--verify/--no-verify", default=True, help="Run one real window, if this machine has room for it.")
+@click.option("--json", "for_programs", is_flag=True, help="Print JSON.")
+def plan(
+    target: str | None,
+    model: Path | None,
+    sequence: int | None,
+    target_batch: int,
+    memory: str,
+    optimizer: OptimizerName,
+    kernel: OptimizerKernel,
+    precision: str,
+    checkpointing: bool,
+    clip: float | None,
+    device: str,
+    verify: bool,
+    for_programs: bool,
+) -> None:
+    """Find the micro-batches that make up a target batch and fit in a memory budget, and say why.
+
+    FUNCTION() returns (build_model, loss_fn, make_batch); make_batch(size) gives the longest batch. A model that this
+    machine has no room for is predicted only.
+
+    \b
+    Example:  gradacc plan my_model.py:parts --target-batch 256 --memory 8GiB
+              gradacc plan --model config.json --sequence 2048 --target-batch 256 --memory 24GiB --precision bf16
+    """
+    with _one_sentence(), patience(lambda line: click.echo(_printable(line), err=True)) as tell:
+        if (target is None) == (model is None):
+            raise ValueError("name what to plan: either FILE:FUNCTION, or --model and a configuration file")
+        if model is not None and sequence is None:
+            raise ValueError("with --model, say how many tokens the longest example has: --sequence 2048")
+        recipe = Recipe(
+            optimizer=optimizer,
+            optimizer_kernel=kernel,
+            precision=PRECISIONS.get(precision, precision),  # type: ignore[arg-type]  # one of the choices
+            checkpointing=checkpointing,
+            max_norm=clip,
+        )
+        tell("loading PyTorch")
+        from gradacc_lessons.memory import command
+
+        wishes = {"target_batch_size": target_batch, "budget_bytes": memory, "device": device, "verify": verify}
+        if model is not None and sequence is not None:
+            found = command.planned_config(model, sequence, recipe, tell=tell, **wishes)
+        else:
+            found = command.planned_file(str(target), recipe, tell=tell, **wishes)
+    _say(command.as_json(found) if for_programs else command.as_text(found))
 
 
 @main.command()

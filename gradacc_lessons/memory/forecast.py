@@ -109,9 +109,10 @@ class Forecast:
         for head, profile in self._followed.items():
             if len(head) > 1 or not accumulated:
                 rows = profile.timeline[profile.timeline["phase"] != "update"]
-                at = (rows["total"] - rows["inputs"]).idxmax()
-                total = int(rows["total"][at] - rows["inputs"][at])
-                points.append((head[0], total, int(rows["total"][at] - sum(rows[name][at] for name in FIXED))))
+                without_inputs = (rows["total"] - rows["inputs"]).to_numpy()
+                at = int(without_inputs.argmax())
+                fixed = sum(int(rows[name].iloc[at]) for name in FIXED)
+                points.append((head[0], int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
         return points
 
     def _window(self, head: tuple[int, ...]) -> MemoryProfile:

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
@@ -25,8 +25,6 @@ SHARE_OF_FREE_MEMORY = 0.8
 """A real window is run only if it needs no more of the free memory than this."""
 WHERE_FREE_MEMORY_IS_UNKNOWN = 2**30
 """Bytes that any machine is taken to have."""
-SECONDS_FOR_TIMES = 4.0
-"""Throughput is measured for about so long, and not at all where one backward takes longer."""
 
 
 @dataclass(frozen=True)
@@ -136,19 +134,3 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
-
-
-def throughput(trial: Trial, largest: int) -> tuple[tuple[int, float], ...]:
-    """(micro-batch size, examples per second) at 1, 2, 4 … and the largest, as far as the time for it goes."""
-    sizes = [2**k for k in range(largest.bit_length()) if 2**k < largest] + [largest]
-    rates: list[tuple[int, float]] = []
-    left = SECONDS_FOR_TIMES
-    for size in sizes:
-        start = perf_counter()
-        with suppress(ValueError):  # BatchNorm refuses a single example
-            rates.append((size, size / trial.seconds(size)))
-        spent = perf_counter() - start
-        left -= spent
-        if left < 2 * spent:
-            break
-    return tuple(rates)

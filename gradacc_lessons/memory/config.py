@@ -1,0 +1,91 @@
+"""A language model from a transformers configuration file, as the parts that a plan needs."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradacc_lessons.memory.loop import LossFunction
+
+Parts = tuple[Callable[[], nn.Module], LossFunction, Callable[[int], Any]]
+"""build_model, loss_fn, make_batch."""
+NEEDS = "a model's configuration file is read with transformers: pip install 'gradacc-lessons[models]'"
+
+
+def parts_of_config(file: Path, sequence: int) -> Parts:
+    """The causal or masked language model that `file` describes, on sequences of `sequence` tokens, all the longest.
+
+    Nothing is downloaded, and no code from beside the file is run. ValueError, in one sentence, if the file
+    describes no such model, or one with fewer positions; ImportError names what to install.
+    """
+    try:
+        from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+    except ImportError:
+        raise ImportError(NEEDS) from None
+    if sequence < 1:
+        raise ValueError(f"a sequence needs at least 1 token, not {sequence}")
+    config = _config(file)
+    family = {"causal": AutoModelForCausalLM, "masked": AutoModelForMaskedLM}[_kind(config, file)]
+    _check_positions(config, sequence)
+
+    def build_model() -> nn.Module:
+        own = deepcopy(config)
+        # The recipe's precision and not the file's: the default dtype is the recipe's while a model is built.
+        setattr(own, "dtype" if hasattr(own, "dtype") else "torch_dtype", torch.get_default_dtype())
+        own.use_cache = False  # as in training
+        model: nn.Module = family.from_config(own)
+        return model
+
+    def make_batch(size: int) -> dict[str, Tensor]:
+        tokens = torch.randint(config.vocab_size, (size, sequence), generator=torch.Generator().manual_seed(0))
+        return {"input_ids": tokens, "labels": tokens}
+
+    return build_model, _loss, make_batch
+
+
+def _loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+    loss: Tensor = model(**batch).loss
+    return loss
+
+
+def _config(file: Path) -> Any:
+    from transformers import AutoConfig
+
+    file = file / "config.json" if file.is_dir() else file
+    if not file.is_file():
+        raise ValueError(f"there is no file {file}")
+    try:
+        return AutoConfig.from_pretrained(str(file), local_files_only=True, trust_remote_code=False)
+    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"{file} is no model configuration that transformers knows: {reason}") from error
+
+
+def _kind(config: Any, file: Path) -> str:
+    """Which language model it is; where the file does not say, what its type can be."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    kinds = {"causal": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "masked": MODEL_FOR_MASKED_LM_MAPPING_NAMES}
+    named = config.architectures or []
+    for kind, names in kinds.items():
+        known = names.get(config.model_type, ())
+        classes = (known,) if isinstance(known, str) else known
+        if classes and (not named or any(name in classes for name in named)):
+            return kind
+    what = named[0] if named else config.model_type
+    raise ValueError(
+        f"{file} describes {what}, which is neither a causal nor a masked language model: "
+        f"plan it with FILE:FUNCTION, where FUNCTION() returns (build_model, loss_fn, make_batch)"
+    )
+
+
+def _check_positions(config: Any, sequence: int) -> None:
+    most = getattr(config, "max_position_embeddings", None)
+    if isinstance(most, int) and sequence > most:
+        raise ValueError(f"this model has {most:,} positions, fewer than a sequence of {sequence:,} tokens")

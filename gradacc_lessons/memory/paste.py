@@ -1,0 +1,172 @@
+"""The lines that carry a plan into a framework, or into a loop of your own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradacc_lessons.recipe import Recipe
+
+_HF_OPTIMIZERS = {"sgd": "sgd", "momentum": "sgd", "adamw": "adamw_torch", "adafactor": "adafactor"}
+_LIGHTNING_PRECISIONS = {
+    "float32": "32-true", "float64": "64-true", "bfloat16": "bf16-true", "autocast": "bf16-mixed"
+}  # fmt: skip
+
+
+def largest_divisor(target: int, at_most: int) -> int:
+    """The largest number up to `at_most` by which `target` can be divided."""
+    return next(size for size in range(min(at_most, target), 0, -1) if target % size == 0)
+
+
+def huggingface(size: int, count: int, recipe: Recipe) -> str:
+    """TrainingArguments for transformers' Trainer."""
+    arguments: dict[str, Any] = {"per_device_train_batch_size": size, "gradient_accumulation_steps": count}
+    notes = []
+    if recipe.optimizer in _HF_OPTIMIZERS:
+        fused = "_fused" if recipe.optimizer == "adamw" and recipe.optimizer_kernel == "fused" else ""
+        arguments["optim"] = _HF_OPTIMIZERS[recipe.optimizer] + fused
+    else:
+        notes.append("# Adam is not among Trainer's own: Trainer(..., optimizers=(torch.optim.Adam(...), None))")
+    if recipe.optimizer == "momentum":
+        arguments["optim_args"] = "momentum=0.9"
+    arguments["max_grad_norm"] = recipe.max_norm or 0.0
+    if recipe.precision == "autocast":
+        arguments["bf16"] = True
+    arguments["gradient_checkpointing"] = recipe.checkpointing
+    return "\n".join(
+        [
+            "from transformers import TrainingArguments",
+            "",
+            *_dtype(recipe),
+            *notes,
+            _call("args = TrainingArguments", arguments),
+        ]
+    )
+
+
+def accelerate(size: int, count: int, recipe: Recipe) -> str:
+    """The lines of a loop with Accelerate."""
+    mixed = "bf16" if recipe.precision == "autocast" else "no"
+    clip = [
+        "        if accelerator.sync_gradients:",
+        f"            accelerator.clip_grad_norm_(model.parameters(), {recipe.max_norm})",
+    ]
+    return "\n".join(
+        [
+            "from accelerate import Accelerator",
+            "",
+            *_dtype(recipe),
+            *_checkpointing(recipe),
+            _call("accelerator = Accelerator", {"gradient_accumulation_steps": count, "mixed_precision": mixed}),
+            f"loader = DataLoader(data, batch_size={size}, shuffle=True, drop_last=True)",
+            "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
+            "for batch in loader:",
+            "    with accelerator.accumulate(model):",
+            "        accelerator.backward(loss_fn(model, batch))",
+            *(clip if recipe.max_norm is not None else []),
+            "        optimizer.step()",
+            "        optimizer.zero_grad()",
+        ]
+    )
+
+
+def lightning(size: int, count: int, recipe: Recipe) -> str:
+    """Lightning's Trainer."""
+    arguments: dict[str, Any] = {
+        "accumulate_grad_batches": count,
+        "precision": _LIGHTNING_PRECISIONS[recipe.precision],
+        "gradient_clip_val": recipe.max_norm,
+    }
+    return "\n".join(
+        [
+            "from lightning.pytorch import Trainer",
+            "",
+            *_checkpointing(recipe),
+            f"loader = DataLoader(data, batch_size={size}, shuffle=True, drop_last=True)",
+            _call("trainer = Trainer", arguments),
+        ]
+    )
+
+
+def deepspeed(size: int, count: int, recipe: Recipe) -> str:
+    """A DeepSpeed configuration, for one device."""
+    entries: dict[str, Any] = {
+        "train_batch_size": size * count,
+        "train_micro_batch_size_per_gpu": size,
+        "gradient_accumulation_steps": count,
+        "gradient_clipping": recipe.max_norm or 0.0,
+    }
+    if recipe.precision == "bfloat16":
+        entries["bf16"] = {"enabled": True}
+    elif recipe.precision == "autocast":
+        entries["torch_autocast"] = {"enabled": True, "dtype": "bfloat16"}
+    inner = "\n".join(f"    {key!r}: {value!r}," for key, value in entries.items()).replace("'", '"')
+    return "\n".join([*_checkpointing(recipe), f"config = {{\n{inner}\n}}"])
+
+
+def loop(sizes: Sequence[int], recipe: Recipe) -> str:
+    """A loop of one's own, the only one that can take micro-batches of two sizes."""
+    mixed = recipe.precision == "autocast"
+    counts = " + ".join(f"[{size}] * {sizes.count(size)}" for size in dict.fromkeys(sizes))
+    clip = [f"    torch.nn.utils.clip_grad_norm_(model.parameters(), {recipe.max_norm})"]
+    return "\n".join(
+        [
+            "from gradacc_lessons import accumulate",
+            "",
+            *_dtype(recipe),
+            *_checkpointing(recipe),
+            *(["# In loss_sum, the forward goes under torch.autocast(device_type, torch.bfloat16)."] if mixed else []),
+            f"sizes = {counts}",
+            f"for batch in DataLoader(data, batch_size={sum(sizes)}, shuffle=True, drop_last=True):",
+            "    window = list(zip(*(tensor.split(sizes) for tensor in batch)))",
+            "    accumulate(model, window, loss_sum, count)  # each weighs as much as what counts in it",
+            *(clip if recipe.max_norm is not None else []),
+            "    optimizer.step()",
+            "    optimizer.zero_grad()",
+        ]
+    )
+
+
+FRAMEWORKS: dict[str, Callable[[int, int, Recipe], str]] = {
+    "huggingface": huggingface,
+    "accelerate": accelerate,
+    "lightning": lightning,
+    "deepspeed": deepspeed,
+}
+TITLES = {
+    "loop": "A loop of your own",
+    "huggingface": "HF Trainer",
+    "accelerate": "Accelerate",
+    "lightning": "Lightning",
+    "deepspeed": "DeepSpeed",
+}
+
+
+def what_equal_sizes_cost(sizes: Sequence[int]) -> str:
+    """What frameworks, whose micro-batches are all of one size, make of a plan; empty if they lose nothing."""
+    target, count = sum(sizes), len(sizes)
+    size = largest_divisor(target, sizes[0])
+    if target // size == count:
+        return ""
+    instead = target // size
+    words = (
+        f"Frameworks take micro-batches of one size. The largest that divides {target:,} and fits is {size:,}: "
+        f"{instead:,} forwards and backwards for each update instead of {count:,}."
+    )
+    nearby = sizes[-1] * count
+    return f"{words} A target of {nearby:,} = {count:,} x {sizes[-1]:,} would need no more than {count:,}."
+
+
+def _call(function: str, arguments: dict[str, Any]) -> str:
+    inner = "\n".join(f"    {name}={value!r},".replace("'", '"') for name, value in arguments.items())
+    return f"{function}(\n{inner}\n)"
+
+
+def _dtype(recipe: Recipe) -> list[str]:
+    if recipe.precision not in ("bfloat16", "float64"):
+        return []
+    return [f"model = model.to(torch.{recipe.precision})  # or load it so: dtype=torch.{recipe.precision}"]
+
+
+def _checkpointing(recipe: Recipe) -> list[str]:
+    if not recipe.checkpointing:
+        return []
+    return ["model.gradient_checkpointing_enable()  # or torch.utils.checkpoint around each block"]

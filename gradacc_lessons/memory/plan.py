@@ -1,0 +1,239 @@
+"""From a target batch and a memory budget to micro-batches, with the reasons."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradacc_lessons.memory import why
+from gradacc_lessons.memory.binding import Binding, binding_moment
+from gradacc_lessons.memory.forecast import Forecast, balanced, smallest_window
+from gradacc_lessons.memory.loop import LossFunction
+from gradacc_lessons.memory.options import Option, options
+from gradacc_lessons.memory.paste import FRAMEWORKS, largest_divisor, loop, what_equal_sizes_cost
+from gradacc_lessons.memory.profile import MemoryProfile
+from gradacc_lessons.memory.sizes import bytes_in, readable
+from gradacc_lessons.memory.speed import checkpointing_slows, throughput
+from gradacc_lessons.memory.trial import Measured, Trial, fits_here
+from gradacc_lessons.recipe import Recipe
+
+LARGEST_TARGET = 10_000_000
+"""Examples per update; who wants more has counted tokens."""
+
+
+class NothingFits(ValueError):
+    """No window fits in the budget. The text says by how much, why, and what would help."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Micro-batches that make up exactly the target batch and fit in the budget."""
+
+    target_batch_size: int
+    """Examples behind one update."""
+    budget_bytes: int
+    """How much memory there is for it."""
+    recipe: Recipe
+    """The recipe that was planned for; its own micro-batch size and N were not looked at."""
+    micro_batch_sizes: tuple[int, ...]
+    """Examples in each micro-batch of a window: they differ by at most one, the larger first."""
+    predicted: MemoryProfile
+    """The predicted memory of that window."""
+    measured: Measured | None
+    """The peak of a real window; None if none was run."""
+    options: tuple[Option, ...]
+    """What else would lower the peak, and its price."""
+    throughput: tuple[tuple[int, float], ...]
+    """(micro-batch size, examples per second) as measured; empty if nothing was run."""
+    why: str
+    """The reasons, one paragraph a line."""
+
+    @property
+    def accumulation_steps(self) -> int:
+        """N: how many micro-batches a window has."""
+        return len(self.micro_batch_sizes)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """What each micro-batch's MEAN loss is multiplied by: its share of the examples. They add up to 1."""
+        return tuple(size / self.target_batch_size for size in self.micro_batch_sizes)
+
+    @property
+    def binding(self) -> Binding:
+        """Which moment of the window decides."""
+        return binding_moment(self.predicted)
+
+    @property
+    def equal(self) -> tuple[int, int]:
+        """(micro-batch size, N) for frameworks, whose micro-batches are all of one size."""
+        size = largest_divisor(self.target_batch_size, self.micro_batch_sizes[0])
+        return size, self.target_batch_size // size
+
+    def lines(self, framework: str) -> str:
+        """The lines to paste for "huggingface", "accelerate", "lightning", "deepspeed", or a "loop" of your own."""
+        if framework == "loop":
+            return loop(self.micro_batch_sizes, self.recipe)
+        if framework not in FRAMEWORKS:
+            raise ValueError(f"there are lines for loop, {', '.join(FRAMEWORKS)}; not for {framework!r}")
+        return FRAMEWORKS[framework](*self.equal, self.recipe)
+
+    def __str__(self) -> str:
+        measured = "not measured"
+        if self.measured is not None:
+            measured = f"{readable(self.measured.peak_bytes)} (by {self.measured.counter})"
+        rows = [
+            ("target", f"{self.target_batch_size:,} examples per update"),
+            ("budget", readable(self.budget_bytes)),
+            ("micro-batches", f"{self.accumulation_steps:,}, {why.shape(self.micro_batch_sizes)}"),
+            ("predicted peak", f"{readable(self.predicted.peak_bytes)} ({self.predicted.counter})"),
+            ("measured peak", measured),
+        ]
+        return "\n".join([*(f"{name:<16}{value}" for name, value in rows), "", self.why])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as JSON has it: numbers in bytes and examples."""
+        size, count = self.equal
+        return {
+            "target_batch_size": self.target_batch_size,
+            "budget_bytes": self.budget_bytes,
+            "accumulation_steps": self.accumulation_steps,
+            "micro_batches": [
+                {"count": self.micro_batch_sizes.count(size), "size": size}
+                for size in dict.fromkeys(self.micro_batch_sizes)
+            ],
+            "equal_micro_batches": {"count": count, "size": size},
+            "predicted": {
+                "peak_bytes": self.predicted.peak_bytes,
+                "by_category": self.predicted.by_category,
+                "binding": self.binding,
+                "counter": self.predicted.counter,
+            },
+            "measured": self.measured and {"peak_bytes": self.measured.peak_bytes, "counter": self.measured.counter},
+            "options": [
+                {"name": o.name, "peak_bytes": o.peak_bytes, "saved_bytes": o.saved_bytes, "price": o.price}
+                for o in self.options
+            ],
+            "throughput": [{"micro_batch_size": m, "examples_per_second": rate} for m, rate in self.throughput],
+            "why": self.why.splitlines(),
+        }
+
+
+def plan(
+    build_model: Callable[[], nn.Module],
+    loss_fn: LossFunction,
+    make_batch: Callable[[int], Any],
+    recipe: Recipe,
+    *,
+    target_batch_size: int,
+    budget_bytes: float | str,
+    device: torch.device | str | None = None,
+    verify: bool = True,
+    explain: bool = True,
+    forecast: Forecast | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Plan:
+    """The fewest micro-batches that make up the target and fit in the budget.
+
+    `build_model()` makes a new model; `loss_fn(model, batch)` is its mean loss; `make_batch(size)` gives the longest
+    batch of `size` examples. Of the recipe, everything but micro-batch size and N counts. The budget is in bytes, or
+    written as "24GiB".
+
+    With `verify`, a real window is run where its predicted peak fits this machine's free memory, and the plan is only
+    accepted if what it really takes is within the budget. `explain=False` leaves out all but the first reason.
+    `forecast` is one for the same model and recipe from an earlier plan, whose predictions are used again; `tell`
+    hears what is being done.
+
+        plan(task.build_model, task.loss_fn, task.make_batch, Recipe(optimizer="adamw"),
+             target_batch_size=256, budget_bytes="64MiB").micro_batch_sizes
+
+    NothingFits (a ValueError) if no window fits; ValueError, in one sentence, for what cannot be planned.
+    """
+    target, budget = _checked_target(target_batch_size), _checked_budget(budget_bytes)
+    if forecast is None:
+        forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=device, tell=tell)
+    count = smallest_window(forecast, target, budget)
+    trial, measured = None, None
+    if count is not None and verify and fits_here(forecast.peak(target, count), forecast.device):
+        trial = Trial(forecast)
+        count, measured = _verified(trial, forecast, target, budget, count)
+    if count is None:
+        raise NothingFits(_nothing(forecast, target, budget))
+    return _explained(forecast, trial, target, budget, count, measured, explain)
+
+
+def _verified(
+    trial: Trial, forecast: Forecast, target: int, budget: int, count: int
+) -> tuple[int | None, Measured | None]:
+    """The first window from N = `count` up whose real peak is within the budget."""
+    chosen: int | None = count
+    while chosen is not None:
+        forecast.tell("running one real window")
+        measured = trial.peak(balanced(target, chosen))
+        if measured.peak_bytes <= budget:
+            return chosen, measured
+        if chosen == target:
+            break
+        excess = measured.peak_bytes - forecast.peak(target, chosen)
+        chosen = smallest_window(forecast, target, budget - excess, at_least=chosen + 1)
+    return None, None
+
+
+def _explained(
+    forecast: Forecast,
+    trial: Trial | None,
+    target: int,
+    budget: int,
+    count: int,
+    measured: Measured | None,
+    explain: bool,
+) -> Plan:
+    sizes, profile = balanced(target, count), forecast.profile(target, count)
+    reasons = [why.why_this_window(forecast, target, budget, count)]
+    found: tuple[Option, ...] = ()
+    rates: tuple[tuple[int, float], ...] = ()
+    if measured is not None:
+        reasons.append(why.what_was_measured(profile.peak_bytes, measured, count))
+    else:
+        reasons.append("This is a prediction only: no window was run on this machine.")
+    if explain:
+        reasons += [why.why_here(profile), why.what_more_costs(forecast, target, count)]
+        found = options(forecast, target, count, binding_moment(profile))
+        if trial is not None:
+            forecast.tell("timing micro-batches")
+            rates = throughput(trial, sizes[0])
+            found = checkpointing_slows(found, forecast, trial, sizes[0])
+        reasons += [option.sentence for option in found]
+        reasons += [why.where_throughput_stops(rates, sizes[0])] if len(rates) > 1 else []
+    reasons += [what_equal_sizes_cost(sizes)]
+    text = "\n".join(filter(None, reasons))
+    return Plan(target, budget, forecast.recipe, sizes, profile, measured, found, rates, text)
+
+
+def _nothing(forecast: Forecast, target: int, budget: int) -> str:
+    profile = forecast.profile(target, target)
+    if profile.peak_bytes <= budget:
+        return (
+            f"no window fits in {readable(budget)}: one example at a time is predicted to take "
+            f"{readable(profile.peak_bytes)}, but a real window took more than the budget"
+        )
+    return why.why_nothing_fits(profile, budget, target, options(forecast, target, target, binding_moment(profile)))
+
+
+def _checked_target(target: object) -> int:
+    size = int(target) if isinstance(target, Integral) and not isinstance(target, bool) else 0
+    if size < 1:
+        raise ValueError(f"the target batch must be a whole number of examples, at least 1; it is {target!r}")
+    if size > LARGEST_TARGET:
+        raise ValueError(f"the target batch counts examples, not tokens; {size:,} is more than {LARGEST_TARGET:,}")
+    return size
+
+
+def _checked_budget(budget: object) -> int:
+    size = bytes_in(budget) if isinstance(budget, str) else budget
+    if isinstance(size, bool) or not isinstance(size, Real) or not 1 <= float(size) < math.inf:
+        raise ValueError(f"the budget must be a number of bytes above 0, or a size such as '24GiB'; it is {budget!r}")
+    return math.floor(float(size))
