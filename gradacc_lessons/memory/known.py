@@ -39,6 +39,10 @@ class KnownNumbers(TorchDispatchMode):
             self._values[fake] = tensor
         return fake
 
+    def has(self, tensor: Any) -> bool:
+        """Whether the numbers in this fake tensor are known."""
+        return isinstance(tensor, Tensor) and tensor in self._values
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         given = list(tensors_in((args, kwargs)))

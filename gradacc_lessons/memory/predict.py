@@ -1,5 +1,6 @@
 """The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -73,9 +74,10 @@ def predict_window(
     with seeded(recipe.seed), _without_memory() as known:
         model = built(lambda: _new(build_model()), recipe)
         batches = [known.without_memory(real[size]) for size in traced]
-        tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
-        if unused:  # what never gets a gradient has no state either
-            tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
+        with _as_transformers_would_run(known):
+            tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
+            if unused:  # what never gets a gradient has no state either
+                tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
     refuse_uncounted(tracker)
     timeline, parts, phase = profile_of(tracker)
     # All further micro-batches do what the second did; until their turn comes they only wait.
@@ -152,6 +154,21 @@ def _without_memory() -> Iterator[KnownNumbers]:
 
 def _operation(error: BaseException) -> str:
     return str(getattr(error, "func", None) or error).splitlines()[0]
+
+
+@contextmanager
+def _as_transformers_would_run(known: KnownNumbers) -> Iterator[None]:
+    """transformers asks a fake tensor for no numbers and keeps masks that it would drop; here it may ask."""
+    utilities = sys.modules.get("transformers.utils.import_utils")
+    original = getattr(utilities, "is_fake_tensor", None)
+    if utilities is None or original is None:
+        yield
+        return
+    utilities.is_fake_tensor = lambda value: original(value) and not known.has(value)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        utilities.is_fake_tensor = original  # type: ignore[attr-defined]
 
 
 @contextmanager
