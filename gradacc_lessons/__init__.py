@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from gradacc_lessons.accumulation import accumulate as accumulate
     from gradacc_lessons.detective.diagnose import Diagnosis as Diagnosis
     from gradacc_lessons.detective.diagnose import diagnose as diagnose
+    from gradacc_lessons.memory.measure import measure_peak as measure_peak
+    from gradacc_lessons.memory.plan import Plan as Plan
+    from gradacc_lessons.memory.plan import plan as plan
+    from gradacc_lessons.memory.predict import predict_peak as predict_peak
+    from gradacc_lessons.memory.profile import MemoryProfile as MemoryProfile
     from gradacc_lessons.quiz.quiz import Quiz as Quiz
     from gradacc_lessons.recipe import Recipe as Recipe
 
@@ -21,10 +26,26 @@ _HOME_OF = {
     "accumulate": "gradacc_lessons.accumulation",
     "diagnose": "gradacc_lessons.detective.diagnose",
     "Diagnosis": "gradacc_lessons.detective.diagnose",
+    "MemoryProfile": "gradacc_lessons.memory.profile",
+    "Plan": "gradacc_lessons.memory.plan",
+    "measure_peak": "gradacc_lessons.memory.measure",
+    "plan": "gradacc_lessons.memory.plan",
+    "predict_peak": "gradacc_lessons.memory.predict",
     "Quiz": "gradacc_lessons.quiz.quiz",
 }
 
-__all__ = ["Diagnosis", "Quiz", "Recipe", "accumulate", "diagnose"]
+__all__ = [
+    "Diagnosis",
+    "MemoryProfile",
+    "Plan",
+    "Quiz",
+    "Recipe",
+    "accumulate",
+    "diagnose",
+    "measure_peak",
+    "plan",
+    "predict_peak",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,16 +10,17 @@ from torch.utils.checkpoint import checkpoint
 def checkpoint_blocks(model: nn.Module) -> int:
     """Let backward compute the model's blocks again instead of keeping what is inside them.
 
-    A model with a `gradient_checkpointing_enable` of its own (as in transformers) is asked to do it. Otherwise the
+    A model with a method of its own for it (as in transformers) is asked to do it. Otherwise the
     blocks are the children of each `nn.ModuleList`, or of an `nn.Sequential` that lies in no other: those that
     have parameters and more than one operation. Changes the model; returns how many blocks that are.
 
     ValueError if the model has no blocks.
     """
-    enable = getattr(model, "gradient_checkpointing_enable", None)
-    if enable is not None:
-        enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        return 1
+    for what in ("activation", "gradient"):  # transformers' newer and its older name
+        enable = getattr(model, f"{what}_checkpointing_enable", None)
+        if enable is not None:
+            enable(**{f"{what}_checkpointing_kwargs": {"use_reentrant": False}})
+            return 1
     blocks = list(_blocks(model))
     if not blocks:
         raise ValueError(

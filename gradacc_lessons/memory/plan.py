@@ -157,29 +157,30 @@ def plan(
         forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=device, tell=tell)
     count = smallest_window(forecast, target, budget)
     trial, measured = None, None
-    if count is not None and verify and fits_here(forecast.peak(target, count), forecast.device):
+    room = count is not None and fits_here(forecast.peak(target, count), forecast.device)
+    if count is not None and verify and room:
         trial = Trial(forecast)
         count, measured = _verified(trial, forecast, target, budget, count)
     if count is None:
         raise NothingFits(_nothing(forecast, target, budget))
-    return _explained(forecast, trial, target, budget, count, measured, explain)
+    said = _what_ran(forecast, target, count, measured, room)
+    return _explained(forecast, trial, target, budget, count, measured, said, explain)
 
 
 def _verified(
     trial: Trial, forecast: Forecast, target: int, budget: int, count: int
 ) -> tuple[int | None, Measured | None]:
     """The first window from N = `count` up whose real peak is within the budget."""
-    chosen: int | None = count
-    while chosen is not None:
+    chosen = count
+    while True:
         forecast.tell("running one real window")
         measured = trial.peak(balanced(target, chosen))
         if measured.peak_bytes <= budget:
             return chosen, measured
         if chosen == target:
-            break
+            return None, None
         excess = measured.peak_bytes - forecast.peak(target, chosen)
-        chosen = smallest_window(forecast, target, budget - excess, at_least=chosen + 1)
-    return None, None
+        chosen = smallest_window(forecast, target, budget - excess, at_least=chosen + 1) or target
 
 
 def _explained(
@@ -189,16 +190,13 @@ def _explained(
     budget: int,
     count: int,
     measured: Measured | None,
+    what_ran: str,
     explain: bool,
 ) -> Plan:
     sizes, profile = balanced(target, count), forecast.profile(target, count)
-    reasons = [why.why_this_window(forecast, target, budget, count)]
+    reasons = [why.why_this_window(forecast, target, budget, count), what_ran]
     found: tuple[Option, ...] = ()
     rates: tuple[tuple[int, float], ...] = ()
-    if measured is not None:
-        reasons.append(why.what_was_measured(profile.peak_bytes, measured, count))
-    else:
-        reasons.append("This is a prediction only: no window was run on this machine.")
     if explain:
         reasons += [why.why_here(profile), why.what_more_costs(forecast, target, count)]
         found = options(forecast, target, count, binding_moment(profile))
@@ -211,6 +209,13 @@ def _explained(
     reasons += [what_equal_sizes_cost(sizes)]
     text = "\n".join(filter(None, reasons))
     return Plan(target, budget, forecast.recipe, sizes, profile, measured, found, rates, text)
+
+
+def _what_ran(forecast: Forecast, target: int, count: int, measured: Measured | None, room: bool) -> str:
+    if measured is not None:
+        return why.what_was_measured(forecast.peak(target, count), measured, count)
+    reason = "no window was run, as was asked" if room else "this machine has not enough free memory to run a window"
+    return f"This is a prediction only: {reason}."
 
 
 def _nothing(forecast: Forecast, target: int, budget: int) -> str:

@@ -24,13 +24,12 @@ def why_this_window(forecast: Forecast, target: int, budget: int, accumulation_s
     if accumulation_steps == 1:
         return f"All {target:,} examples fit at once: {now}."
     fewer = accumulation_steps - 1
-    sizes = balanced(target, fewer)
-    peak = forecast.peak(target, fewer)
-    them = f"{fewer:,} of at most {sizes[0]:,}" if fewer > 1 else f"one of {target:,}"
-    over = f", {readable(peak - budget)} too much" if peak > budget else ", and its real run needed more than predicted"
+    peak, size = forecast.peak(target, fewer), balanced(target, fewer)[0]
+    them = f"{fewer:,} micro-batches of up to {size:,}" if fewer > 1 else f"one batch of {target:,}"
+    over = f"{readable(peak - budget)} too much" if peak > budget else "and its real run took more than the budget"
     return (
         f"It takes {accumulation_steps:,} micro-batches: {shape(balanced(target, accumulation_steps))}, {now}. "
-        f"{fewer:,} would be too few: {them} would need {readable(peak)}{over}."
+        f"With one fewer, {them} would need {readable(peak)}, {over}."
     )
 
 
