@@ -19,8 +19,9 @@ from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.ui import Explorer, NumberSlider, Prediction, Run
 
-ENTRIES = 250
-"""How many weights are drawn: enough to see a line, few enough to see dots."""
+ENTRIES, OUT_OF = 250, 1000
+"""How many weights are drawn, enough to see a line, few enough to see dots; and of how many with the largest
+gradients they are an even selection: the smallest would all lie on one spot in the middle."""
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
 ROUNDING = 1e-12
@@ -49,7 +50,7 @@ def compare_gradients(task: Task, recipe: Recipe, predicted_ratio: float | None 
 
 
 def _difference(so_far: Tensor, full: Tensor) -> dict[str, Any]:
-    drawn = full.abs().argsort(descending=True)[: 4 * ENTRIES : 4]
+    drawn = full.abs().argsort(descending=True)[: OUT_OF : OUT_OF // ENTRIES]
     unit = full[drawn].abs().max()
     return {
         "length_ratio": float(so_far.norm() / full.norm()),
@@ -64,16 +65,17 @@ class GradientFigure(TwoPanels):
     """Left: `.grad` against the full gradient, a dot per weight. Right: how far apart they are."""
 
     description = (
-        "Left: a dot for each of 250 weights, its gradient from the full batch on the horizontal axis and what .grad "
-        "holds on the vertical one; the grey diagonal is where they are equal. Right: the relative difference between "
-        "the two, on a logarithmic axis, against the share of the micro-batches added."
+        "Left: a dot for each of 250 weights, every fourth of the 1,000 with the largest gradients; its gradient from "
+        "the full batch is on the horizontal axis and what .grad holds on the vertical one; the grey diagonal is where "
+        "they are equal. Right: the relative difference between the two, on a logarithmic axis, against the share of "
+        "the micro-batches added."
     )
     width = 700
 
     def draw_left(self, ax: Axes) -> None:
         """A dot per weight."""
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
-        ax.set_title("One dot per weight", fontsize=10)
+        ax.set_title(f"{ENTRIES} of the {OUT_OF:,} weights with the largest gradients", fontsize=10)
         ax.set_xlabel("gradient of the full batch\n(largest = 1)")
         ax.set_ylabel("what .grad holds (same unit)")
         ax.plot([-1.15, 1.15], [-1.15, 1.15], color=GREY, linewidth=1)

@@ -69,6 +69,7 @@ class Explorer:
     ) -> None:
         self._controls = {control.name: control for control in controls}
         self._values = {control.name: control.value for control in controls}
+        self._first_values = dict(self._values)
         self._plan, self._new_figure, self._table = plan, figure, table
         self._prediction, self._predicted = prediction, None
         self._begun = self._displayed = False
@@ -152,17 +153,22 @@ class Explorer:
         if self._error is not None:
             raise self._error
 
-    def static(self) -> StaticTwin:
+    def static(self, **values: Any) -> StaticTwin:
         """The finished picture, its sentence and a small table, without widgets.
 
-        Waits for the run that is going on; one that was stopped before its end is run again. Folded if there is
-        something to predict.
+        It shows what the text around it speaks of, wherever the learner has moved the controls to: the values with
+        which they began, or those that are given. Where the controls stand there, it waits for the run that is going
+        on, and a stopped one is run again. Folded as long as there is something to predict.
         """
-        if not self.waiting:
+        wanted = self._first_values | values
+        if self.waiting or wanted != self._values:
+            data = self.measure(**wanted)
+        else:
             self._finish()
-        data, figure = self.data, self._new_figure()
+            data = self.data
+        figure = self._new_figure()
         sentence = figure.draw(data)
-        folded = self._prediction is not None
+        folded = self._prediction is not None and self._prediction() is None
         return StaticTwin(picture_html(figure, sentence), sentence, self._table(data), folded)
 
     def _finish(self) -> None:

@@ -98,8 +98,7 @@ def test_the_picture_comes_before_the_diagnosis(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_static_twin_has_the_weights_in_words(explorer: Any) -> None:
-    explorer.set(fault="tail_dropped", micro_batch_size=3, accumulation_steps=4)
-    twin = explorer.static()
+    twin = explorer.static(fault="tail_dropped", micro_batch_size=3, accumulation_steps=4)
     assert twin.table["weights in this loop"].iloc[-1] == "no update"
     assert twin.table["right weights"].iloc[-1] == "13: 0.75, 14: 0.25"
 

@@ -3,12 +3,20 @@
 import re
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 import torch
 
 from gradacc_lessons import Recipe
-from gradacc_lessons.lessons.same_gradient import compare_gradients, explore_gradients, gradient_sentence
-from gradacc_lessons.lessons.training import collect
+from gradacc_lessons.lessons.same_gradient import (
+    ENTRIES,
+    OUT_OF,
+    GradientFigure,
+    compare_gradients,
+    explore_gradients,
+    gradient_sentence,
+)
+from gradacc_lessons.lessons.training import collect, gradient
 from gradacc_lessons.quiz.quiz import Predicted
 from gradacc_lessons.tasks import digits
 
@@ -65,6 +73,20 @@ def test_both_sliders_move_the_run_and_the_prediction_is_drawn(predicted: Callab
     )
     first = gradient_sentence(explorer.data.iloc[0])
     assert re.match(r"After 1 of 6 micro-batches, \.grad is 0\.\d+ times as long as .*, and \d+\.\d % away", first)
+
+
+def test_the_dots_are_what_the_title_says() -> None:
+    task, recipe = digits("mlp", dtype=torch.float64), Recipe(8, 4)
+    last = collect(compare_gradients(task, recipe)).iloc[-1]
+    model = task.build_model(recipe.seed)
+    task.loss_fn(model, tuple(tensor[:32] for tensor in task.train)).backward()
+    sizes = gradient(model).abs().sort(descending=True).values
+    assert len(last["full"]) == ENTRIES == 250
+    assert sizes[0] * min(abs(last["full"])) >= sizes[OUT_OF - 1]
+    figure = GradientFigure()
+    figure.draw(pd.DataFrame([last]))
+    assert figure.figure is not None
+    assert figure.figure.axes[0].get_title() == "250 of the 1,000 weights with the largest gradients"
 
 
 def test_a_window_larger_than_the_data_is_refused_in_a_sentence() -> None:

@@ -10,7 +10,13 @@ import pytest
 import torch
 
 from gradacc_lessons import Recipe
-from gradacc_lessons.lessons.same_training import compare_training, drift_limits, explore_training
+from gradacc_lessons.lessons.same_training import (
+    LEARNING_RATES,
+    TrainingFigure,
+    compare_training,
+    drift_limits,
+    explore_training,
+)
 from gradacc_lessons.lessons.training import collect, train, training_windows
 from gradacc_lessons.tasks import digits
 
@@ -75,15 +81,59 @@ def test_the_axis_of_drift_fits_what_was_measured_in_steps(measured: list[float]
     assert drift_limits(pd.Series(measured)) == pytest.approx(limits)
 
 
+@pytest.mark.parametrize(
+    ("losses", "in_words", "in_the_picture"),
+    [
+        ([2.3, 3.0, 0.5], "A: 0.500, B: 0.500;", ""),
+        ([2.3, 7.26, 3.5, 0.5], "A: 0.500 (it had climbed to 7.3), B: 0.500;", "↑ up to 7.3 at update 2"),
+        ([4.0] * 99 + [5.0], "A: 5.000 (it had climbed to 5.0), B: 0.500;", "↑ up to 5.0 at update 100"),
+    ],
+)
+def test_a_curve_that_leaves_the_axis_is_said_with_its_height(
+    losses: list[float], in_words: str, in_the_picture: str
+) -> None:
+    rows = [
+        {"update": update, "cut": cut, "learning_rate": 0.3, "loss": loss, "relative_difference": 0.0}
+        for update, high in enumerate(losses, start=1)
+        for cut, loss in (("A", high), ("B", 0.5))
+    ]
+    figure = TrainingFigure()
+    sentence = figure.draw(pd.DataFrame(rows))
+    assert f"updates at learning rate 0.3 the training losses are {in_words}" in sentence
+    assert figure._above.get_text() == in_the_picture
+    assert 0 <= figure._above.get_position()[0] <= 40
+    figure.png()
+
+
+def test_in_float32_a_high_learning_rate_can_part_two_cuts_of_a_cnn_visibly() -> None:
+    """When, how far and with which seed depends on the machine's rounding; that some of them do is the claim."""
+
+    def gap(seed: int, precision: Any) -> float:
+        recipes = [Recipe(b, n, learning_rate=LEARNING_RATES[1], precision=precision, seed=seed) for b, n in CUTS[:2]]
+        data = collect(compare_training(digits("cnn", dtype=getattr(torch, precision)), recipes))
+        whole, parts = (data.loc[data["cut"] == cut, "loss"].to_numpy() for cut in ("32 x 1", "8 x 4"))
+        return float(abs(whole - parts).max())
+
+    assert max(gap(seed, "float32") for seed in (0, 1, 5)) > 0.1
+    assert max(gap(seed, "float64") for seed in (0, 1, 5)) < 1e-9
+
+
 def test_every_control_changes_the_run() -> None:
     explorer = explore_training()
     sentences = set()
-    for values in ({}, {"micro_batch_size": 16}, {"accumulation_steps": 2}, {"model": "cnn"}, {"precision": "float64"}):
+    for values in (
+        {},
+        {"micro_batch_size": 16},
+        {"accumulation_steps": 2},
+        {"model": "cnn"},
+        {"learning_rate": 0.5},
+        {"precision": "float64"},
+    ):
         explorer.set(**values)
         explorer.wait(PATIENCE)
         sentences.add(explorer.sentence)
         assert len(explorer.data) == 200
-    assert len(sentences) == 5
+    assert len(sentences) == 6
     explorer.set(accumulation_steps=1)
     explorer.wait(PATIENCE)
     assert set(explorer.data["cut"]) == {"16 x 1"}

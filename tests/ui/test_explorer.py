@@ -226,6 +226,18 @@ def test_static_runs_to_the_end_and_needs_no_widgets() -> None:
     assert "rows, the last is 8" in repr(twin)
 
 
+def test_static_shows_where_the_controls_began_or_what_is_given_and_moves_nothing() -> None:
+    explorer = build(Experiment())
+    explorer.set(size=4)
+    explorer.wait(PATIENCE)
+    live = explorer.sentence
+    assert explorer.static().sentence == "5 rows, the last is 8"
+    assert explorer.static(size=3).sentence == "5 rows, the last is 12"
+    assert explorer.static(**explorer.values).sentence == live == explorer.sentence == "5 rows, the last is 16"
+    with pytest.raises(ValueError, match="whole number from 1 to 10"):
+        explorer.static(size=11)
+
+
 def test_static_of_a_stopped_run_runs_again() -> None:
     experiment = Experiment(pause=0.02)
     explorer = build(experiment, length=20)
@@ -376,9 +388,12 @@ def test_numbers_and_static_twin_come_from_a_run_aside_while_it_waits(waiting: E
     assert not nothing_shown(waiting)
 
 
-def test_the_twin_of_something_to_predict_is_folded_and_others_are_open() -> None:
-    folded = build(Experiment(), prediction=Asked()).static()._repr_html_()
+def test_the_twin_of_something_still_to_predict_is_folded_and_others_are_open(asked: Asked) -> None:
+    explorer = build(Experiment(), prediction=asked)
+    folded = explorer.static()._repr_html_()
     open_one = build(Experiment()).static()._repr_html_()
     summary = "<summary>What it looks like (open it after your prediction)</summary>"
     assert folded.endswith(f'<details class="gradacc-folded">{summary}{open_one}</details>')
     assert "<details" not in open_one and "@media print" in folded
+    asked.answer(3.0)
+    assert explorer.static()._repr_html_() == open_one
