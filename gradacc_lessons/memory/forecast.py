@@ -57,6 +57,10 @@ class Forecast:
         """How many windows have been followed so far."""
         return len(self._followed)
 
+    def knows(self, target: int, accumulation_steps: int) -> bool:
+        """Whether this window has been followed already, so that its peak is there at once."""
+        return _head(target, accumulation_steps) in self._followed
+
     def variant(self, **changes: Any) -> "Forecast":
         """The forecast for the same model under a recipe with these changes."""
         recipe = replace(self.recipe, **changes)

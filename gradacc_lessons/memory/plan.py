@@ -1,5 +1,6 @@
 """From a target batch and a memory budget to micro-batches, with the reasons."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from gradacc_lessons.memory.options import Option, options
 from gradacc_lessons.memory.paste import FRAMEWORKS, largest_divisor, loop, what_equal_sizes_cost
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.memory.sizes import bytes_in, readable
-from gradacc_lessons.memory.speed import checkpointing_slows, throughput
+from gradacc_lessons.memory.speed import Rates, checkpointing_slows, throughput
 from gradacc_lessons.memory.trial import Measured, Trial, fits_here
 from gradacc_lessons.recipe import Recipe
 
@@ -45,9 +46,11 @@ class Plan:
     """The predicted memory of that window."""
     measured: Measured | None
     """The peak of a real window; None if none was run."""
+    trials: int
+    """How many real windows were run; more than one only if the first took more than was predicted."""
     options: tuple[Option, ...]
     """What else would lower the peak, and its price."""
-    throughput: tuple[tuple[int, float], ...]
+    throughput: Rates
     """(micro-batch size, examples per second) as measured; empty if nothing was run."""
     why: str
     """The reasons, one paragraph a line."""
@@ -113,6 +116,7 @@ class Plan:
                 "counter": self.predicted.counter,
             },
             "measured": self.measured and {"peak_bytes": self.measured.peak_bytes, "counter": self.measured.counter},
+            "trials": self.trials,
             "options": [
                 {"name": o.name, "peak_bytes": o.peak_bytes, "saved_bytes": o.saved_bytes, "price": o.price}
                 for o in self.options
@@ -156,59 +160,57 @@ def plan(
     if forecast is None:
         forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=device, tell=tell)
     count = smallest_window(forecast, target, budget)
-    trial, measured = None, None
+    trial, trials, measured = None, 0, None
     room = count is not None and fits_here(forecast.peak(target, count), forecast.device)
     if count is not None and verify and room:
         trial = Trial(forecast)
-        count, measured = _verified(trial, forecast, target, budget, count)
+        count, trials, measured = _verified(trial, forecast, target, budget, count)
     if count is None:
         raise NothingFits(_nothing(forecast, target, budget))
     said = _what_ran(forecast, target, count, measured, room)
-    return _explained(forecast, trial, target, budget, count, measured, said, explain)
+    sizes, profile = balanced(target, count), forecast.profile(target, count)
+    reasons = [why.why_this_window(forecast, target, budget, count), said]
+    found: tuple[Option, ...] = ()
+    rates: Rates = ()
+    if explain:
+        more, found, rates = _explained(forecast, trial, target, count)
+        reasons += more
+    text = "\n".join(filter(None, [*reasons, what_equal_sizes_cost(sizes)]))
+    return Plan(target, budget, forecast.recipe, sizes, profile, measured, trials, found, rates, text)
 
 
 def _verified(
     trial: Trial, forecast: Forecast, target: int, budget: int, count: int
-) -> tuple[int | None, Measured | None]:
-    """The first window from N = `count` up whose real peak is within the budget."""
+) -> tuple[int | None, int, Measured | None]:
+    """The first window from N = `count` up whose real peak is within the budget, and how many were run."""
     chosen = count
-    while True:
+    for run in itertools.count(1):
         forecast.tell("running one real window")
         measured = trial.peak(balanced(target, chosen))
         if measured.peak_bytes <= budget:
-            return chosen, measured
+            return chosen, run, measured
         if chosen == target:
-            return None, None
+            break
         excess = measured.peak_bytes - forecast.peak(target, chosen)
         chosen = smallest_window(forecast, target, budget - excess, at_least=chosen + 1) or target
+    return None, run, None
 
 
 def _explained(
-    forecast: Forecast,
-    trial: Trial | None,
-    target: int,
-    budget: int,
-    count: int,
-    measured: Measured | None,
-    what_ran: str,
-    explain: bool,
-) -> Plan:
-    sizes, profile = balanced(target, count), forecast.profile(target, count)
-    reasons = [why.why_this_window(forecast, target, budget, count), what_ran]
-    found: tuple[Option, ...] = ()
-    rates: tuple[tuple[int, float], ...] = ()
-    if explain:
-        reasons += [why.why_here(profile), why.what_more_costs(forecast, target, count)]
-        found = options(forecast, target, count, binding_moment(profile))
-        if trial is not None:
-            forecast.tell("timing micro-batches")
-            rates = throughput(trial, sizes[0])
-            found = checkpointing_slows(found, forecast, trial, sizes[0])
-        reasons += [option.sentence for option in found]
-        reasons += [why.where_throughput_stops(rates, sizes[0])] if len(rates) > 1 else []
-    reasons += [what_equal_sizes_cost(sizes)]
-    text = "\n".join(filter(None, reasons))
-    return Plan(target, budget, forecast.recipe, sizes, profile, measured, found, rates, text)
+    forecast: Forecast, trial: Trial | None, target: int, count: int
+) -> tuple[list[str], tuple[Option, ...], Rates]:
+    """The further reasons, what else would help, and the throughput."""
+    profile, size = forecast.profile(target, count), balanced(target, count)[0]
+    found = options(forecast, target, count, binding_moment(profile))
+    rates: Rates = ()
+    if trial is not None:
+        forecast.tell("timing micro-batches")
+        rates = throughput(trial, size)
+        found = checkpointing_slows(found, forecast, trial, size)
+    reasons = [why.why_here(profile), why.what_more_costs(forecast, target, count)]
+    reasons += [option.sentence for option in found]
+    reasons += [why.where_throughput_stops(rates, size)] if len(rates) > 1 else []
+    return reasons, found, rates
 
 
 def _what_ran(forecast: Forecast, target: int, count: int, measured: Measured | None, room: bool) -> str:

@@ -9,13 +9,15 @@ from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.options import Option
 from gradacc_lessons.memory.trial import Trial, fits_here
 
+Rates = tuple[tuple[int, float], ...]
+"""(micro-batch size, examples per second), the smallest first."""
 SECONDS_FOR_TIMES = 2.0
 """Throughput is measured for about so long."""
 LONGEST_BACKWARD = 2.0
 """Where one forward and backward takes more seconds than this, checkpointing is not timed."""
 
 
-def throughput(trial: Trial, largest: int) -> tuple[tuple[int, float], ...]:
+def throughput(trial: Trial, largest: int) -> Rates:
     """(micro-batch size, examples per second) at 1, 2, 4 … and the largest, as far as the time for it goes."""
     sizes = [2**k for k in range(largest.bit_length()) if 2**k < largest] + [largest]
     rates: list[tuple[int, float]] = []
