@@ -1,27 +1,19 @@
 """The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
-from gradacc_lessons.memory.known import KnownNumbers
+from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
 from gradacc_lessons.memory.loop import LossFunction, one_update
-from gradacc_lessons.memory.measure import TRACKED_MISSES, CannotCount, refuse_uncounted
+from gradacc_lessons.memory.measure import TRACKED_MISSES, refuse_uncounted
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
 from gradacc_lessons.memory.walk import tensors_in
@@ -32,7 +24,6 @@ PREDICTED = "a prediction: the tensors that would be alive, operation by operati
 UNCALIBRATED = "an uncalibrated prediction for {device}: a count of the CPU's kernels, not compared with a {device} yet"
 TRACED_MICRO_BATCHES = 2
 """The second micro-batch of a window adds to the first one's gradient; every further one does what it did."""
-_NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
 
 
 def predict_peak(
@@ -71,10 +62,10 @@ def predict_window(
     traced = sizes[:TRACED_MICRO_BATCHES]
     with seeded(recipe.seed):
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
-    with seeded(recipe.seed), _without_memory() as known:
+    with seeded(recipe.seed), without_memory() as known:
         model = built(lambda: _new(build_model()), recipe)
         batches = [known.without_memory(real[size]) for size in traced]
-        with _as_transformers_would_run(known):
+        with as_transformers_would_run(known):
             tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
             if unused:  # what never gets a gradient has no state either
                 tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
@@ -138,71 +129,6 @@ def _new(model: nn.Module) -> nn.Module:
             "let it build the model, or return copy.deepcopy(model)"
         )
     return model
-
-
-@contextmanager
-def _without_memory() -> Iterator[KnownNumbers]:
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known, _fake_conversions():
-            yield known
-    except _NO_SIZES as error:
-        raise CannotCount(
-            "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
-            f"holds, or it has an operation without a size rule ({_operation(error)}). Measure it with `measure_peak`"
-        ) from None
-
-
-def _operation(error: BaseException) -> str:
-    return str(getattr(error, "func", None) or error).splitlines()[0]
-
-
-@contextmanager
-def _as_transformers_would_run(known: KnownNumbers) -> Iterator[None]:
-    """transformers asks a fake tensor for no numbers and keeps masks that it would drop; here it may ask."""
-    utilities = sys.modules.get("transformers.utils.import_utils")
-    original = getattr(utilities, "is_fake_tensor", None)
-    if utilities is None or original is None:
-        yield
-        return
-    utilities.is_fake_tensor = lambda value: original(value) and not known.has(value)  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        utilities.is_fake_tensor = original  # type: ignore[attr-defined]
-
-
-@contextmanager
-def _fake_conversions() -> Iterator[None]:
-    """Let `model.to(...)` work on fake parameters: torch would swap their contents, which it cannot."""
-    original = nn.Module._apply
-    moved: dict[int, tuple[Tensor, nn.Parameter]] = {}
-
-    def moved_to(parameter: nn.Parameter, fn: Callable[[Tensor], Tensor]) -> nn.Parameter:
-        if id(parameter) not in moved:  # tied weights stay tied
-            with torch.no_grad():
-                new = fn(parameter)
-            same = new is parameter
-            moved[id(parameter)] = parameter, parameter if same else nn.Parameter(new, parameter.requires_grad)
-        return moved[id(parameter)][1]
-
-    def apply(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
-        if not any(isinstance(p, FakeTensor) for p in self.parameters()):
-            return cast(nn.Module, original(self, fn, recurse))
-        for module in self.modules() if recurse else [self]:
-            for name, parameter in module._parameters.items():
-                if parameter is not None:
-                    module._parameters[name] = moved_to(parameter, fn)
-            for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[name] = fn(buffer)
-        moved.clear()
-        return self
-
-    nn.Module._apply = apply  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        nn.Module._apply = original  # type: ignore[method-assign]
 
 
 def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:

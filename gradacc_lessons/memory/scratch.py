@@ -18,7 +18,7 @@ from gradacc_lessons.memory.walk import tensors_in
 UNCOUNTED = {"aten::mkldnn_rnn_layer": "LSTM", "aten::mkldnn_rnn_layer_backward": "LSTM"}
 """Kernels that are not what they are predicted to be: operation -> the layer that people know it by."""
 
-_EXAMPLES = {
+_LEADING = {
     "aten::convolution": 1,
     "aten::convolution_backward": 1,
     "aten::_scaled_dot_product_flash_attention_for_cpu": 2,
@@ -29,6 +29,8 @@ _WEIGHTS = {"aten::convolution": {1, 2}, "aten::convolution_backward": {2}}
 """Arguments that do not grow with the batch."""
 PROBE_BYTES = 4 * 2**20
 """Scratch is linear in the batch. Larger operations are probed at about this size and twice it, and continued."""
+LEAST = 2
+"""A dimension is never cut to less: with one example, every layout is in order, and no copy is needed."""
 
 
 @dataclass(frozen=True)
@@ -59,29 +61,27 @@ class Kernel:
     """How many threads it may use."""
 
     @property
-    def examples(self) -> int:
-        """The size of the batch; for attention, times the number of heads."""
-        return prod(self.arguments[0].sizes[: _EXAMPLES[self.operation.name()]])
+    def leading(self) -> tuple[int, ...]:
+        """The sizes that can be cut: examples; for attention, examples and heads."""
+        return tuple(self.arguments[0].sizes[: _LEADING[self.operation.name()]])
 
     @property
     def bytes(self) -> int:
         """The size of its arguments."""
         return sum(prod(a.sizes) * a.dtype.itemsize for a in self.arguments if isinstance(a, _Shape))
 
-    def with_examples(self, examples: int) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments and options for running it on so many examples."""
-        name = self.operation.name()
-        weights = _WEIGHTS.get(name, set())
-        leading = _EXAMPLES[name]
+    def with_leading(self, leading: tuple[int, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments and options for running it with these sizes instead."""
+        weights = _WEIGHTS.get(self.operation.name(), set())
+        instead = dict(zip(enumerate(self.leading), leading, strict=True))
 
         def thawed(value: Any, grows: bool = True) -> Any:
             if not isinstance(value, _Shape):
                 return list(value) if isinstance(value, tuple) else value
             if not grows:
                 return value.empty()
-            # Examples go into the last of the leading dimensions; what is broadcast there stays so.
-            head = [1] * (leading - 1) + [examples if value.sizes[leading - 1] > 1 or leading == 1 else 1]
-            return replace(value, sizes=(*head, *value.sizes[leading:])).empty()
+            sizes = (instead.get((k, size), size) for k, size in enumerate(value.sizes))  # broadcast ones stay
+            return replace(value, sizes=tuple(sizes)).empty()
 
         arguments = [thawed(a, k not in weights) for k, a in enumerate(self.arguments)]
         return arguments, {key: thawed(value) for key, value in self.options}
@@ -89,7 +89,7 @@ class Kernel:
 
 def kernel(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Kernel | None:
     """The kernel behind an operation on the CPU, if it is of a kind that takes scratch."""
-    if operation.name() not in _EXAMPLES or arguments[0].device.type != "cpu":
+    if operation.name() not in _LEADING or arguments[0].device.type != "cpu":
         return None
     frozen = tuple((key, _frozen(value)) for key, value in options.items())
     return Kernel(operation, tuple(map(_frozen, arguments)), frozen, torch.get_num_threads())
@@ -97,17 +97,29 @@ def kernel(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) 
 
 def scratch_bytes(kernel: Kernel) -> int:
     """The most that this kernel has in use at one moment beyond its arguments and its results."""
-    whole = kernel.examples
-    small = max(1, whole * PROBE_BYTES // max(kernel.bytes, 1))
-    if 2 * small >= whole:
+    whole = kernel.leading
+    small = _cut(whole, kernel.bytes / PROBE_BYTES)
+    k = max(range(len(whole)), key=lambda k: whole[k] / small[k])
+    twice = (*small[:k], 2 * small[k], *small[k + 1 :])
+    if twice[k] >= whole[k]:
         return _probed(kernel, whole)
-    first, second = _probed(kernel, small), _probed(kernel, 2 * small)
-    return first + (second - first) * (whole - small) // small
+    first, second = _probed(kernel, small), _probed(kernel, twice)
+    return first + (second - first) * (prod(whole) - prod(small)) // (prod(twice) - prod(small))
+
+
+def _cut(sizes: tuple[int, ...], times: float) -> tuple[int, ...]:
+    """Smaller sizes, whose product is about so many times smaller; the first ones give way first."""
+    cut = []
+    for size in sizes:
+        less = max(min(size, LEAST), min(size, int(size / times)))
+        times /= size / less
+        cut.append(less)
+    return tuple(cut)
 
 
 @cache
-def _probed(kernel: Kernel, examples: int) -> int:
-    arguments, options = kernel.with_examples(examples)
+def _probed(kernel: Kernel, leading: tuple[int, ...]) -> int:
+    arguments, options = kernel.with_leading(leading)
     results: list[Any] = []
     peak = allocator_peak(lambda: results.append(kernel.operation(*arguments, **options)), 0)
     return max(0, peak - sum(t.untyped_storage().nbytes() for t in tensors_in(results)))

@@ -99,9 +99,10 @@ class Tracker(AbstractContextManager["Tracker"]):
     def _reuse(self, first: Any, total: Any) -> None:
         # Where two gradients of one tensor meet, autograd adds the second into the first, but never does so while
         # a dispatch mode looks on (isTensorSubclassLike in input_buffer.cpp). If nobody else holds the first, it
-        # is gone right after this addition: then its memory would have become that of the sum.
+        # is gone right after this addition: then its memory would have become that of the sum. A view's first owner
+        # holds it, so views are never added into.
         pieces = [self._live[t.untyped_storage()._cdata][0] for t in (first, total) if isinstance(t, Tensor)]
-        if len(pieces) == 2 and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
+        if len(pieces) == 2 and not first._is_view() and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
             self._reused.append((pieces[0], len(self.phases) - 1))
 
     def _phase(self) -> Phase:
@@ -172,6 +173,8 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        if func.namespace == "prim":  # what asks a tensor something, such as its device, and computes nothing
+            return result
         self._tracker.watch(func, (args, kwargs), result)
         return result
 
