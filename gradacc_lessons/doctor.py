@@ -60,7 +60,7 @@ class Checkup:
         failed = sum(not check.ok for check in self.checks)
         if not failed:
             return "Everything that the course needs works on this machine."
-        return f"{failed} of {len(self.checks)} lines say FAIL: start with the first, its last column says what to do."
+        return f"{failed} of {len(self.checks)} lines say FAIL: start with the first; what to do stands beside or below it."
 
     def frame(self) -> "pd.DataFrame":
         """One row per check; columns check, result (OK or FAIL), found and what_to_do."""

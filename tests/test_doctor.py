@@ -125,6 +125,8 @@ def test_table_text_and_frame_say_the_same_and_escape_what_they_show():
     page = result._repr_html_()
     assert "<script>" not in page and "&lt;script&gt;" in page and "a &amp; b" in page
     assert str(result).splitlines()[:2] == ["FAIL  <b>   <script>", "            -> a & b"]
+    assert result.message in page and str(result).endswith(result.message)
+    assert result.message == "1 of 2 lines say FAIL: start with the first; what to do stands beside or below it."
     assert result.frame().values.tolist() == [["<b>", "FAIL", "<script>", "a & b"], ["fine", "OK", "1", ""]]
 
 

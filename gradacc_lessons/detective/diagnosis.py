@@ -1,5 +1,6 @@
 """What a learner gets back about a loop."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
@@ -66,12 +67,18 @@ class Diagnosis:
         """Whether the loop is right in the scope asked for."""
         return self.outcome is Outcome.CORRECT
 
+    def _telling(self) -> Sequence[dict[str, Any]]:
+        """The trace, if it shows that something is wrong: another number of updates, or a gradient that is not 1."""
+        rows: Sequence[dict[str, Any]] = self.evidence.get("trace", ())
+        if len(rows) == self.evidence.get("updates_expected") and all(_shown(row) == "1" for row in rows):
+            return ()
+        return rows
+
     def __str__(self) -> str:
         lines = [f"{HEADINGS[self.outcome].to(self.language)}. {self.message}"]
-        rows = self.evidence.get("trace", ())
-        if rows and not self.correct:
+        if rows := self._telling():
             title = _COLUMNS["gradient"].to(self.language)
-            lines.append(f"{title}: " + ", ".join(f"{row['gradient']:.3g}" for row in rows))
+            lines.append(f"{title}: " + ", ".join(map(_shown, rows)))
         if self.evidence.get("printed") and not self.correct:
             lines += [_PRINTED.to(self.language), self.evidence["printed"].rstrip()]
         return "\n".join(lines)
@@ -79,18 +86,22 @@ class Diagnosis:
     def _repr_html_(self) -> str:
         heading = escape(HEADINGS[self.outcome].to(self.language))
         paragraphs = "".join(f"<p>{escape(part)}</p>" for part in self.message.split("\n"))
-        table = "" if self.correct else self._table()
+        table = self._table()
         printed = "" if self.correct else self.evidence.get("printed", "")
         if printed:
             printed = f"<p>{escape(_PRINTED.to(self.language))}</p><pre>{escape(printed)}</pre>"
         return f'<div lang="{self.language}"><p><strong>{heading}</strong></p>{paragraphs}{table}{printed}</div>'
 
     def _table(self) -> str:
-        rows = self.evidence.get("trace", ())
+        rows = self._telling()
         if not rows:
             return ""
         head = "".join(f'<th scope="col">{escape(title.to(self.language))}</th>' for title in _COLUMNS.values())
         body = "".join(
-            f"<tr><td>{row['epoch']}</td><td>{row['update']}</td><td>{row['gradient']:.3g}</td></tr>" for row in rows
+            f"<tr><td>{row['epoch']}</td><td>{row['update']}</td><td>{_shown(row)}</td></tr>" for row in rows
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(row: dict[str, Any]) -> str:
+    return f"{row['gradient']:.3g}"

@@ -16,9 +16,11 @@ PARALLEL = 1e-6
 
 
 def evidence(observations: list[Observation]) -> dict[str, Any]:
-    """The counts and the trace of the situation in which the loop first differs, else of the strictest one."""
-    wrong = next((o for o in observations if not o.right), observations[-1])
-    level = wrong.scenario.scope
+    """The counts and the trace of the situation in which the trace first differs from that of a right loop; where it
+    never does, of the one in which the loop first differs, else of the strictest one."""
+    wrong = [o for o in observations if not o.right]
+    traced = [o for o in wrong if o.scenario.kind == "tracer"]
+    level = (traced or wrong or observations[-1:])[0].scenario.scope
     tracer = next(o for o in observations if o.scenario.scope == level and o.scenario.kind == "tracer")
     plain = next(o for o in observations if o.scenario.scope == level)
     return {

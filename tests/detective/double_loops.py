@@ -100,6 +100,15 @@ def clips_and_schedules_inside(
         optimizer.step()
 
 
+def clips_inside_and_divides_the_tail_by_n(model, optimizer, micro_batches, loss_fn, accumulation_steps, max_norm=1.0):
+    for i, batch in enumerate(micro_batches):
+        (loss_fn(model, batch) / accumulation_steps).backward()
+        clip_grad_norm_(model.parameters(), max_norm)
+        if (i + 1) % accumulation_steps == 0 or i + 1 == len(micro_batches):
+            optimizer.step()
+            optimizer.zero_grad()
+
+
 NAMED_IN_EVERY_SCOPE = {
     plain_loop_that_zeroes_last: {"no_accumulation"},
     plain_loop_with_a_scale: {"no_accumulation"},
@@ -117,4 +126,5 @@ DOUBLE = {
     divides_twice_and_drops: {"double_scale", "tail_dropped"},
     never_zeroes_and_divides_the_tail_by_n: {"never_zero_grad", "tail_underscaled"},
     clips_and_schedules_inside: {"clip_every_micro_batch", "scheduler_every_micro_batch"},
+    clips_inside_and_divides_the_tail_by_n: {"clip_every_micro_batch", "tail_underscaled"},
 }

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from detective import wrong_loops
 from detective.correct_loops import CORRECT, slices
-from detective.double_loops import DOUBLE, NAMED_IN_EVERY_SCOPE
+from detective.double_loops import DOUBLE, NAMED_IN_EVERY_SCOPE, clips_inside_and_divides_the_tail_by_n
 from detective.wrong_loops import UNCATALOGUED
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -195,6 +195,29 @@ def test_html_is_escaped_and_whole():
         assert found.message.split("\n")[0][:20] in str(found)
     assert "<td>4</td>" in found._repr_html_()
     assert 'lang="nl"' in found._repr_html_()
+
+
+TRACE = "gradient applied (1 = right)"
+
+
+def test_a_trace_is_shown_where_it_shows_the_mistake_and_only_there():
+    for fault, scope, shown in (
+        ("missing_scale", "items", "4, 4, 4, 4"),
+        ("tail_underscaled", "items", "1, 1, 0.5, 1, 1, 0.5"),
+        ("tail_dropped", "items", "1, 1, 1, 1"),  # where six belong: the number tells
+        ("clip_every_micro_batch", "items", None),  # nothing is clipped where gradients are traced
+        ("mean_of_means", "items", None),  # each update is whole, and made of the wrong shares
+    ):
+        found = diagnosed(fault, scope)
+        assert (f"{TRACE}: {shown}" in str(found)) if shown else (TRACE not in str(found)), fault
+        assert ("<table" in found._repr_html_()) == bool(shown), fault
+
+
+def test_of_two_mistakes_the_trace_shows_the_one_that_it_can():
+    found = diagnose(clips_inside_and_divides_the_tail_by_n, "tail")
+    assert set(found.faults) == {"clip_every_micro_batch", "tail_underscaled"}
+    assert found.evidence["measured_in"] == "tail"
+    assert f"{TRACE}: 1, 1, 0.5, 1, 1, 0.5" in str(found)
 
 
 MISBEHAVIOUR = {
