@@ -26,7 +26,7 @@ from gradacc_lessons.detective.rig import Bench
 from gradacc_lessons.detective.scenarios import EPOCHS, KEYWORDS, NO_CLIPPING, Scenario, problem
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
-from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, step_up
+from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run, counted, step_up
 
 EXAMPLES = 40
 """In the small epoch: with b = 3 and N = 4 that is 14 micro-batches, the last of 1 example, in four windows of
@@ -118,8 +118,8 @@ class DyeFigure(TwoPanels):
     description: ClassVar[str] = (
         "Two panels, one row for each update of two epochs, from the top. Left, one column for each micro-batch of "
         "the epoch: a blue ring where it belongs in the update and an orange disc as large as its weight in this "
-        "loop. Right: the sum of the weights in each update, a blue ring for the right one and an orange disc for this "
-        "loop's."
+        "loop; a smaller micro-batch has a smaller ring. Right: the sum of the weights in each update, a blue ring for "
+        "the right one and an orange disc for this loop's."
     )
     arrangement: ClassVar[dict[str, Any]] = {"sharey": True, "width_ratios": (3, 2)}
 
@@ -169,10 +169,24 @@ class DyeFigure(TwoPanels):
 def dye_sentence(data: pd.DataFrame) -> str:
     """What was measured and, when it has come, what the diagnosis says."""
     last = data.iloc[-1]
-    setting = f"b = {last['micro_batch_size']}, N = {last['accumulation_steps']}"
+    b, n = int(last["micro_batch_size"]), int(last["accumulation_steps"])
+    setting = f"b = {b}, N = {n}, {_cut(b, n)}"
     if last["diagnosis"] is None:
         return f"{setting}: the loop has run, and diagnose is looking at it."
     return f"{setting}: {_measured(data[:-1])} diagnose says: {last['diagnosis'].message}"
+
+
+def _cut(b: int, n: int) -> str:
+    """How many micro-batches and windows that makes, and what is uneven about the last of them."""
+    whole, rest = divmod(EXAMPLES, b)
+    micro_batches = whole + bool(rest)
+    short = micro_batches % n
+    words = counted(micro_batches, "micro-batch")
+    if rest:
+        words += f", the last of {counted(rest, 'example')}"
+    if short:
+        words += f", and {counted(short, 'micro-batch')} in the last window"
+    return words
 
 
 def _measured(rows: pd.DataFrame) -> str:

@@ -24,6 +24,8 @@ from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Prediction, Run, 
 PREDICTED_FOR = 8
 """The N that the learner's prediction is about."""
 MOST_STEPS = 32
+BESIDE_1 = 2.0
+"""A prediction within this factor of 1 is so close to the right line that its words would lie on that."""
 DIVIDED_BY = {"mean": "N", "none": "nothing", "twice": "N twice", "running": "k + 1"}
 DIVISORS = [
     ("N (right)", "mean"),
@@ -153,8 +155,9 @@ class ScaleFigure(TwoPanels):
         height = min(max(float(value), 1 / 36), 36.0)
         self._guess.set_data([1, PREDICTED_FOR], [height, height])
         self._guess_words.set_text(f"your prediction: {value:g}")
-        self._guess_words.set_position((1.15 * PREDICTED_FOR, height))
-        self._guess_words.set_verticalalignment("top" if height >= 1 else "bottom")  # the lines fan out from 1
+        beside_1 = 1 / BESIDE_1 <= height <= BESIDE_1  # there its words stand below the line called "right"
+        self._guess_words.set_position((1.15 * PREDICTED_FOR, min(height, 1) / 1.15 if beside_1 else height))
+        self._guess_words.set_verticalalignment("top" if height >= 1 or beside_1 else "bottom")  # lines fan out from 1
         return f" You predicted {value:g} for N = {PREDICTED_FOR}."
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 from banks.course_content import LESSONS, all_banks, question, texts
 
+from gradacc_lessons import doctor
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.quiz.questions import Bank, Question
+from gradacc_lessons.quiz.questions import Bank, ChoiceQuestion, Question
 
 BANKS = all_banks()
 QUESTIONS = {each.id: each for bank in BANKS.values() for each in bank.questions}
@@ -46,6 +47,19 @@ def test_a_lesson_has_enough_questions_of_several_kinds(bank: Bank) -> None:
     assert len(bank.questions) >= 8
     assert len(kinds) >= 5
     assert kinds["predict"] == 1 and kinds["code"] == 1
+
+
+def test_the_doctor_s_lines_in_the_question_are_the_doctor_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise ModuleNotFoundError("No module named 'ipywidgets'")
+
+    monkeypatch.setattr(doctor, "_widgets", missing)
+    monkeypatch.setattr(doctor, "_checking", lambda: "not looked at here")
+    failed = next(check for check in doctor.checkup().checks if check.name == "sliders")
+    fine = (doctor.Check("PyTorch", True, "2.13.0"), doctor.Check("device", True, "cpu (4 cores)"))
+    asked = question("start-doctor")
+    assert isinstance(asked, ChoiceQuestion) and asked.code is not None
+    assert str(doctor.Checkup((*fine, failed))).startswith(asked.code.rstrip() + "\n\n")
 
 
 def test_every_aim_is_asked(bank: Bank) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.lessons import fault_chooser
-from gradacc_lessons.lessons.fault_chooser import EXAMPLES, dye, explore_faults
+from gradacc_lessons.lessons.fault_chooser import EXAMPLES, dye, dye_sentence, explore_faults
 from gradacc_lessons.lessons.training import collect
 
 PATIENCE = 120.0  # seconds; the first diagnosis starts a process that imports torch
@@ -75,7 +75,7 @@ def explorer() -> Any:
 def test_sliders_recut_the_epoch_and_impossible_windows_are_refused(explorer: Any) -> None:
     explorer.set(fault="missing_scale", micro_batch_size=5, accumulation_steps=2)
     explorer.wait(PATIENCE)
-    assert "b = 5, N = 2: update 1 of epoch 1 is 2 times as long as it should be" in explorer.sentence
+    assert "b = 5, N = 2, 8 micro-batches: update 1 of epoch 1 is 2 times as long as it should be" in explorer.sentence
     assert len(explorer.data) == 2 * 4 + 1
     assert explorer._bar.value == explorer._bar.max == 2 * 4 + 1
     with pytest.raises(ValueError, match=f"20 x 3 = 60 examples per update, but the data has {EXAMPLES}"):
@@ -84,6 +84,23 @@ def test_sliders_recut_the_epoch_and_impossible_windows_are_refused(explorer: An
         explorer.set(micro_batch_size=0)
     with pytest.raises(ValueError, match="Mistake must be one of"):
         explorer.set(fault="no such mistake")
+
+
+@pytest.mark.parametrize(
+    ("b", "n", "words"),
+    [
+        (3, 4, "14 micro-batches, the last of 1 example, and 2 micro-batches in the last window"),
+        (7, 5, "6 micro-batches, the last of 5 examples, and 1 micro-batch in the last window"),
+        (7, 3, "6 micro-batches, the last of 5 examples"),
+        (4, 4, "10 micro-batches, and 2 micro-batches in the last window"),
+        (5, 4, "8 micro-batches"),
+    ],
+)
+def test_the_sentence_says_what_is_uneven_about_the_cut(b: int, n: int, words: str) -> None:
+    data = collect(islice(dye("missing_scale", b, n), 4))
+    assert dye_sentence(data) == f"b = {b}, N = {n}, {words}: the loop has run, and diagnose is looking at it."
+    micro_batches = int(words.split()[0])
+    assert len(data["right"].iloc[0]) == micro_batches
 
 
 def test_the_picture_comes_before_the_diagnosis(monkeypatch: pytest.MonkeyPatch) -> None:

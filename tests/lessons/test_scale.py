@@ -101,6 +101,20 @@ def test_a_prediction_is_drawn_and_said_whatever_it_is(guess: float) -> None:
     assert figure._guess.axes.get_ylim()[0] < height[-1] < figure._guess.axes.get_ylim()[1]
 
 
+@pytest.mark.parametrize("guess", [0.4, 0.6, 0.9, 1.0, 1.1, 1.6, 1.9, 2.2, 8.0])
+def test_the_words_of_a_prediction_lie_on_no_line(guess: float) -> None:
+    figure = ScaleFigure()
+    figure.draw(collect(scaling(digits("mlp", dtype=torch.float64), Recipe(2, 8, "none"), guess)))
+    figure.png()
+    assert figure.figure is not None
+    words = figure._guess_words.get_window_extent(figure.figure.canvas.get_renderer())  # type: ignore[attr-defined]
+    ax = figure._guess.axes
+    right = ax.transData.transform((8, 1.0))[1]
+    assert not words.y0 < right < words.y1
+    others = [text.get_window_extent() for text in ax.texts if text is not figure._guess_words]
+    assert not any(words.overlaps(other) for other in others)
+
+
 def test_the_explorer_asks_for_the_prediction_at_each_run(predicted: Callable[..., Predicted]) -> None:
     asked = predicted("scale-predict-ratio")
     explorer = explore_scale(asked)
