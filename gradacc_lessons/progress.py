@@ -5,10 +5,12 @@ refuses, or the file is damaged or of another version, is the store's business (
 """
 
 import json
+import logging
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -27,6 +29,7 @@ from gradacc_lessons.progress_store import Store, read_copy
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 FILE_NAME = "progress.sqlite"
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,25 @@ class Progress:
         self._store = Store(file)
         self._told: list[Callable[[], None]] = []
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told()` after each answer, prediction or setting that is kept through this object."""
+    def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told()` after each answer, prediction or setting that is kept through this object.
+
+        Until what this returns is called. An error in `told` is its own to show: whoever answered did nothing wrong.
+        """
         self._told.append(told)
+
+        def forget() -> None:
+            with suppress(ValueError):  # asked for twice
+                self._told.remove(told)
+
+        return forget
 
     def _tell(self) -> None:
         for told in list(self._told):
-            told()
+            try:
+                told()
+            except Exception:
+                LOG.debug("a listener to the progress file failed", exc_info=True)
 
     @property
     def notices(self) -> list[Text]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from threading import Lock, Timer
+from time import monotonic
 from typing import Any
 
 import ipywidgets as widgets
@@ -18,23 +19,35 @@ class Enter:
     example because the field was left and entered again.
     """
 
-    def __init__(self, field: widgets.Text, act: Callable[[], None]) -> None:
-        self._act = act
+    def __init__(self, field: widgets.Text) -> None:
+        self.act: Callable[[], None] = lambda: None
         self._lock = Lock()  # the timer has a thread of its own
         self._waiting: Timer | None = None
+        self._answered = -SECONDS_AFTER_ENTER
         field.on_msg(self._pressed)
         field.observe(self._act_once, names="value")
+
+    def answered(self) -> None:
+        """The value was answered with, by Enter or a button: a key that goes with it is no second answer."""
+        self._take()
+        self._answered = monotonic()
 
     def _pressed(self, _: widgets.Text, content: dict[str, Any], __: Any) -> None:
         with self._lock:
             if content.get("event") == "submit" and self._waiting is None:
-                self._waiting = Timer(SECONDS_AFTER_ENTER, self._act_once)
+                again = monotonic() - self._answered < SECONDS_AFTER_ENTER  # unless another value follows
+                self._waiting = Timer(SECONDS_AFTER_ENTER, self._take if again else self._act_once)
                 self._waiting.daemon = True
                 self._waiting.start()
 
     def _act_once(self, *_: Any) -> None:
+        if self._take():
+            self.act()
+
+    def _take(self) -> bool:
+        """Whether a key was pressed and waits; no longer, after this."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.cancel()
-            self._act()
+        return waiting is not None

@@ -51,7 +51,7 @@ class AnswerField:
         widget: widgets.Widget,
         read: Callable[[], Any],
         write: Callable[[Any], None],
-        on_enter: Callable[[Callable[[], None]], object] = lambda act: None,
+        enter: Enter | None = None,
     ) -> None:
         self.widget = widget
         """What is shown."""
@@ -59,8 +59,8 @@ class AnswerField:
         """The answer as it stands; None if there is none yet."""
         self.set = write
         """Put an answer in."""
-        self.on_enter = on_enter
-        """Have something done when Enter is pressed in it; without effect where Enter means something else."""
+        self.enter = enter
+        """What Enter does in it; None where Enter means something else."""
 
 
 def field_for(quiz: Quiz, question: Question, language: Language) -> AnswerField:
@@ -106,7 +106,7 @@ def _type_number(quiz: Quiz, question: Question, language: Language) -> AnswerFi
     def write(value: Any) -> None:
         field.value = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
-    return AnswerField(field, lambda: field.value.strip() or None, write, lambda act: Enter(field, act))
+    return AnswerField(field, lambda: field.value.strip() or None, write, Enter(field))
 
 
 def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerField:

@@ -1,12 +1,12 @@
 """Taking a quiz: everything that the view does, as methods that need no widgets."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.progress import Answer, Prediction, Progress, learner_progress
+from gradacc_lessons.progress import Answer, Progress, learner_progress
 from gradacc_lessons.progress_records import best_answers, best_take, take_from
 from gradacc_lessons.quiz import draw, sentences, standing, words
 from gradacc_lessons.quiz.bank import find_bank, load_bank
@@ -14,8 +14,8 @@ from gradacc_lessons.quiz.exercise import source_of
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded
 from gradacc_lessons.quiz.formula import Number
-from gradacc_lessons.quiz.grade import Grade, committed, fill, grade, grade_prediction, no_answer
-from gradacc_lessons.quiz.number import NotANumber
+from gradacc_lessons.quiz.grade import Grade, fill, grade
+from gradacc_lessons.quiz.predictions import Predicted, Predictions
 from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     CodeQuestion,
@@ -45,13 +45,12 @@ class Quiz:
         bank_folder: Path | str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        if language is not None and language not in LANGUAGES:
-            raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+        self._language = None if language is None else _known(language)
         self.bank = load_bank(find_bank(Path(bank_folder or course_folder("quizzes")), lesson))
         self.lesson = self.bank.lesson
         self.progress = progress or learner_progress()
-        self._language = language
-        self._hints_given: dict[str, int] = {}
+        self._predictions = Predictions(self.progress, self.lesson)
+        self._hints_given: dict[tuple[int, str], int] = {}
         self._told: set[Text] = set()
 
     @property
@@ -61,8 +60,8 @@ class Quiz:
 
     @language.setter
     def language(self, language: Language) -> None:
-        self._language = None
-        self.progress.set("language", language)
+        chosen, self._language = _known(language), None
+        self.progress.set("language", chosen)
 
     @property
     def take(self) -> int:
@@ -124,7 +123,7 @@ class Quiz:
         """
         question = self.bank.question(question_id)
         if isinstance(question, PredictQuestion):
-            return self._commit(question, value)
+            return self._with_notices(self._predictions.commit(question, value, self.language))
         take = self.take  # a check takes a while, and belongs to the take in which it was asked for
         if isinstance(question, CodeQuestion):
             result = exercise(question.exercise).check(value)
@@ -141,14 +140,7 @@ class Quiz:
         """A word on the question: not answered yet, how well it was answered, or what was predicted."""
         if not isinstance(self.bank.question(question_id), PredictQuestion):
             return standing.state(self.given(question_id))
-        question = self._predicts(question_id)
-        kept = self.progress.prediction(self.lesson, question.id)
-        if kept is None:
-            return words.STATE_OPEN
-        said = {"predicted": sentences.predicted(question, kept.value)}
-        if kept.measured is None:
-            return fill_texts(words.STATE_COMMITTED, said)
-        return fill_texts(words.STATE_MEASURED, {**said, "measured": sentences.predicted(question, kept.measured)})
+        return self._predictions.state(self._predicts(question_id))
 
     def has_hint(self, question_id: str) -> bool:
         """Whether there is a hint at all."""
@@ -159,8 +151,8 @@ class Quiz:
         hints = self._hints_for(self.bank.question(question_id))
         if not hints:
             return Note(words.NO_HINT, self.language)
-        number = min(self._hints_given.get(question_id, 0) + 1, len(hints))
-        self._hints_given[question_id] = number
+        asked = (self.take, question_id)
+        number = self._hints_given[asked] = min(self._hints_given.get(asked, 0) + 1, len(hints))
         hint = fill(hints[number - 1], self.variables(question_id))
         return Note(fill_texts(words.HINT, {"number": number, "total": len(hints), "hint": hint}), self.language)
 
@@ -184,39 +176,22 @@ class Quiz:
 
     def prediction(self, question_id: str) -> float | str | None:
         """What the learner predicted: a number, an option's id, or None if nothing yet."""
-        kept = self.progress.prediction(self.lesson, self._predicts(question_id).id)
-        value: float | str | None = kept.value if kept else None
-        return value
+        return self.predicted(question_id)()
 
-    def predicted(self, question_id: str) -> "Predicted":
+    def predicted(self, question_id: str) -> Predicted:
         """The prediction as an explorer takes it, which waits for it and draws it."""
-        return Predicted(self, self._predicts(question_id).id)
+        return Predicted(self._predictions, self._predicts(question_id))
 
     def outcome(self, question_id: str) -> Feedback | None:
         """What a run said of the prediction; None before it is measured."""
-        question = self._predicts(question_id)
-        kept = self.progress.prediction(self.lesson, question.id)
-        if kept is None or kept.measured is None:
-            return None
-        return graded(grade_prediction(question, kept.value, kept.measured), self.language)
+        return self._predictions.outcome(self._predicts(question_id), self.language)
 
     def measured(self, question_id: str, value: float | str) -> Feedback:
         """Say what a run measured: compares it with the prediction, and closes the prediction.
 
         Without a prediction it says to predict first, and gives nothing away.
         """
-        question = self._predicts(question_id)
-        try:
-            outcome = committed(question, value)
-        except NotANumber as error:
-            raise ValueError(f"{question_id} was measured as {value!r}: {error}") from None
-        kept = self.progress.prediction(self.lesson, question.id)
-        if kept is None:
-            return Feedback(words.NO_PREDICTION, self.language, counted=False, counts=False)
-        result = grade_prediction(question, kept.value, outcome)
-        if kept.measured != outcome:
-            self.progress.add_prediction(self.lesson, question.id, Prediction(kept.value, outcome, result.fraction))
-        return graded(result, self.language)
+        return self._predictions.measure(self._predicts(question_id), value, self.language)
 
     def result(self) -> Result:
         """How this take stands, the best one, and what to read again."""
@@ -230,7 +205,6 @@ class Quiz:
         take = self.take
         if best_answers(self.progress.answers(self.lesson), take):
             self.progress.begin_take(self.lesson, take + 1, self._asked)
-            self._hints_given.clear()
         return self.take
 
     def _with_notices(self, said: Feedback) -> Feedback:
@@ -269,20 +243,6 @@ class Quiz:
             return words.NEW_QUESTION
         return None if counts else words.PRACTICE
 
-    def _commit(self, question: PredictQuestion, value: Any) -> Feedback:
-        try:
-            predicted = committed(question, value)
-        except NotANumber as error:
-            return graded(no_answer(error.sentence), self.language)
-        kept = self.progress.prediction(self.lesson, question.id)
-        if kept is not None and kept.measured is not None:
-            said = fill_texts(words.TOO_LATE, {"predicted": sentences.predicted(question, kept.value)})
-            return Feedback(said, self.language, correct=None, counted=False, counts=False)
-        if kept is None or kept.value != predicted:
-            self.progress.add_prediction(self.lesson, question.id, Prediction(predicted))
-        said = fill_texts(words.COMMITTED, {"predicted": sentences.predicted(question, predicted)})
-        return self._with_notices(Feedback(joined([words.NOTED, said]), self.language, correct=None, counts=False))
-
     def _predicts(self, question_id: str) -> PredictQuestion:
         question = self.bank.question(question_id)
         if not isinstance(question, PredictQuestion):
@@ -290,22 +250,10 @@ class Quiz:
         return question
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """A prediction that an explorer can wait for."""
-
-    quiz: Quiz
-    """The quiz that asks for it."""
-    question_id: str
-    """The question."""
-
-    def __call__(self) -> float | str | None:
-        """What the learner predicted; None if nothing yet."""
-        return self.quiz.prediction(self.question_id)
-
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told()` when it may have changed."""
-        self.quiz.progress.on_change(told)
+def _known(language: Language) -> Language:
+    if language not in LANGUAGES:
+        raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+    return language
 
 
 def _as_json(value: Any) -> Any:

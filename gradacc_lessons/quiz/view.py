@@ -7,14 +7,15 @@ learner's progress, so that a view can be thrown away at any time.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
-from threading import Condition, Thread
 from typing import Any
 
 import ipywidgets as widgets
 
+from gradacc_lessons.cell import supersede
 from gradacc_lessons.progress import Answer
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.box import STYLE, QuizBox, close
+from gradacc_lessons.quiz.checks import PANELS, Checks, went_wrong
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, html
 from gradacc_lessons.quiz.fields import AnswerField, field_for
@@ -27,9 +28,6 @@ from gradacc_lessons.ui.controls import stylesheet
 
 LANGUAGE_NAMES = [("English", "en"), ("Nederlands", "nl")]
 LANGUAGE_LABEL = "Language / Taal"
-# Callbacks may come from several threads at once, checks have their own, and what one panel is told all others show:
-# with a lock of its own each, two panels could wait for one another.
-_LOCK = Condition()
 
 
 class QuizView:
@@ -38,16 +36,15 @@ class QuizView:
     def __init__(self, quiz: Quiz, question_ids: Sequence[str]) -> None:
         self.quiz = quiz
         self.ids = list(question_ids)
-        self._lock = _LOCK
-        self._checking: set[str] = set()
-        self._checked: dict[str, Note] = {}
+        self._checks = Checks(quiz, self._checked)
         self._field: AnswerField | None = None
         self._said: Note | None = None
         self._hints: list[Note] = []
         self._build()
         self.index = self._where_stopped()
         self._draw()
-        quiz.progress.on_change(self._guard(self._follow))
+        # What this cell showed before is on the page no longer, and has nothing to follow.
+        supersede(("quiz", quiz.lesson, tuple(self.ids)), quiz.progress.on_change(self._guard(self._follow)))
 
     @property
     def question(self) -> Question | None:
@@ -56,16 +53,14 @@ class QuizView:
 
     def go(self, index: int) -> None:
         """Show a question, from 0; the number of questions shows the result."""
-        with self._lock:
+        with PANELS:
             self.index = max(0, min(index, len(self.ids) - (len(self.ids) == 1)))
-            self._said, self._hints = self._of_check(), []
+            self._said, self._hints = self._checks.said(self.question), []
             self._draw()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until no function is being checked; TimeoutError after `timeout` seconds."""
-        with self._lock:
-            if not self._lock.wait_for(lambda: not self._checking, timeout):
-                raise TimeoutError(f"the check was still going after {timeout} seconds")
+        self._checks.wait(timeout)
 
     def _build(self) -> None:
         self._head, self._ask, self._notes, self._status = (widgets.HTML() for _ in range(4))
@@ -101,7 +96,7 @@ class QuizView:
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
         language, question = self.quiz.language, self.question
-        self._drawn_in = language
+        self._drawn = language, self.quiz.take
         self._head.value = self._in_language(self._heading())
         labels = {
             "hint": words.ASK_HINT, "solution": words.ASK_SOLUTION, "previous": words.PREVIOUS,
@@ -124,7 +119,8 @@ class QuizView:
         kept = self._given(question)
         field = self._field = field_for(self.quiz, question, self.quiz.language)
         field.set(kept)
-        field.on_enter(self._guard(lambda: self._answer() if self._field is field else None))
+        if field.enter is not None:
+            field.enter.act = self._guard(lambda: self._answer() if self._field is field else None)
         old = self._place.children
         self._place.children = (field.widget,)
         for widget in old:
@@ -191,7 +187,12 @@ class QuizView:
 
     def _answer(self) -> None:
         question, field = self.question, self._field
-        if question is None or field is None or question.id in self._checking:
+        if question is None or field is None or self._checks.runs(question):
+            return
+        if field.enter is not None:
+            field.enter.answered()
+        if self._drawn[1] != self.quiz.take:  # begun anew in another notebook: this would be graded on other numbers
+            self._follow()
             return
         value = field.value()
         if value is None:
@@ -200,34 +201,16 @@ class QuizView:
                 missing = fill(words.NO_FUNCTION, {"name": exercise(question.exercise).function})
             self._said = Feedback(missing, self.quiz.language, counted=False)
         elif isinstance(question, CodeQuestion):
-            self._checking.add(question.id)
-            self._said = self._of_check()
-            Thread(target=self._check, args=(question, value), daemon=True, name="quiz check").start()
+            self._checks.begin(question, value)
+            self._said = self._checks.said(question)
         else:
             self._said = self.quiz.answer(question.id, value)
         self._draw_outcome()
 
-    def _check(self, question: CodeQuestion, function: Any) -> None:
-        """In a thread of its own: a check takes seconds, and a callback that waits would stop every other control."""
-        try:
-            said: Note = self.quiz.answer(question.id, function)
-        except Exception as error:
-            said = Note(_went_wrong(error), self.quiz.language)
-        with self._lock:
-            self._checking.discard(question.id)
-            self._checked[question.id] = said
-            if self.question is question:
-                self._said = self._of_check()
-            self._lock.notify_all()
-            self._guard(self._draw_outcome)()
-
-    def _of_check(self) -> Note | None:
-        """What there is to say about a check of the question shown; its outcome is said once, also if it came late."""
-        if self.question is None:
-            return None
-        if self.question.id in self._checking:
-            return Note(words.CHECKING, self.quiz.language)
-        return self._checked.pop(self.question.id, None)
+    def _checked(self, question: Question) -> None:
+        if self.question is question:
+            self._said = self._checks.said(question)
+        self._guard(self._draw_outcome)()
 
     def _draw_outcome(self) -> None:
         """What an answer changes on the page."""
@@ -249,6 +232,9 @@ class QuizView:
 
     def _retake(self) -> None:
         self.quiz.retake()
+        self._begin_anew()  # also where nothing was answered, so that no take has begun
+
+    def _begin_anew(self) -> None:
         self._shown_id = ""
         self.go(0)
 
@@ -258,11 +244,14 @@ class QuizView:
 
     def _follow(self) -> None:
         """Something was answered, measured or chosen, here or in another panel: show it."""
-        if self._drawn_in == self.quiz.language:
+        language, take = self._drawn
+        if take != self.quiz.take:
+            self._begin_anew()
+        elif language == self.quiz.language:
             self._draw_outcome()
         else:
             self._draw()
-            self._language.value = self.quiz.language
+        self._language.value = self.quiz.language
 
     def _where_stopped(self) -> int:
         """The first question without an answer; the result if there is none."""
@@ -276,11 +265,11 @@ class QuizView:
         """A callback whose error is shown here: Jupyter would lose it."""
 
         def run(*_: Any) -> None:
-            with self._lock:
+            with PANELS:
                 try:
                     action()
                 except Exception as error:
-                    self._say(_went_wrong(error))
+                    self._say(went_wrong(error))
 
         return run
 
@@ -293,7 +282,3 @@ class QuizView:
         language = self.quiz.language
         shown = html(inner.to(language)) if isinstance(inner, Text) else inner
         return f'<div lang="{language}">{shown}</div>'
-
-
-def _went_wrong(error: Exception) -> Text:
-    return fill(words.WENT_WRONG, {"error": f"{type(error).__name__}: {error}"})

@@ -1,41 +1,26 @@
 """Sliders over a real run: controls, a picture that moves, a sentence, and the numbers behind them.
 
 A callback never trains: on older kernels that would block every other slider until it ends, and on current
-JupyterLab callbacks may run beside the main thread. It only puts the wanted run into a mailbox, where the latest
-wins; one worker thread takes it out, reads the experiment's rows and looks between two rows whether a newer run
-waits. One lock guards mailbox, state and figure.
+JupyterLab callbacks may run beside the main thread. It only gives the wanted run to the explorer's worker.
 """
 
 import html
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from threading import Event, RLock, Thread
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import ipywidgets as widgets
 import pandas as pd
 
+from gradacc_lessons.cell import supersede
 from gradacc_lessons.ui.controls import STYLE, Control, stylesheet
 from gradacc_lessons.ui.figure import LiveFigure
 from gradacc_lessons.ui.progress import wait_with_progress
 from gradacc_lessons.ui.static import StaticTwin, picture_html
+from gradacc_lessons.ui.worker import Run, Worker
 
-SECONDS_BETWEEN_PICTURES = 0.05
 PREDICT_FIRST = "Predict first, above; or run without a prediction."
 RUN_UNPREDICTED, RUN_AGAIN = "Run without a prediction", "Run again"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of an experiment, ready to start."""
-
-    rows: Callable[[], Iterator[dict[str, Any]]]
-    """Starts it; yields one row per update (or per point)."""
-    total: int
-    """How many rows that will be, for the progress bar."""
-    unit: str = "update"
-    """What one row is, in the singular."""
+OLD_PICTURE, NO_PICTURE = "The picture still shows the run before.", "It runs as soon as the values are possible."
 
 
 class Prediction(Protocol):
@@ -44,8 +29,12 @@ class Prediction(Protocol):
     def __call__(self) -> Any:
         """The prediction; None as long as there is none."""
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told()` whenever there may be another one."""
+    def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told()` whenever there may be another one, until what this returns is called."""
+
+
+class Impossible(ValueError):
+    """These values cannot go together; the explorer shows its sentence already."""
 
 
 class Explorer:
@@ -72,21 +61,15 @@ class Explorer:
         self._first_values = dict(self._values)
         self._plan, self._new_figure, self._table = plan, figure, table
         self._prediction, self._predicted = prediction, None
-        self._begun = self._displayed = False
+        self._begun = False
+        self._unsubscribe: Callable[[], None] | None = None
         self._figure = figure()
-        self._lock = RLock()
-        self._wanted: Run | None = None
-        self._working = self._complete = False
-        self._stop, self._idle = Event(), Event()
-        self._idle.set()
-        self._rows: list[dict[str, Any]] = []
-        self._error: BaseException | None = None
+        self._worker = Worker(self._paint, self._announce, self._fail)
+        self._lock = self._worker.lock
         self.sentence = ""
         self.widget = self._build()
         for control in controls:
             control.on_change(self._changed)
-        if prediction is not None:
-            prediction.on_change(lambda: self._guarded(self._hear))
 
     # What a program sees
 
@@ -96,7 +79,7 @@ class Explorer:
         if self.waiting:
             return self.measure()
         with self._lock:
-            return pd.DataFrame(list(self._rows))
+            return pd.DataFrame(list(self._worker.rows))
 
     @property
     def values(self) -> dict[str, Any]:
@@ -106,7 +89,7 @@ class Explorer:
     @property
     def running(self) -> bool:
         """Whether a run is going on."""
-        return not self._idle.is_set()
+        return self._worker.running
 
     @property
     def waiting(self) -> bool:
@@ -116,30 +99,34 @@ class Explorer:
     def measure(self, **values: Any) -> pd.DataFrame:
         """All rows of a run with these values, the others as they stand, made aside: nothing on the page moves."""
         with self._lock:
-            run = self._planned(values)[1]
+            run = self._plan(**(self._values | self._checked(values)))
         return pd.DataFrame(list(run.rows()))
 
     def set(self, **values: Any) -> None:
-        """Move controls, as a learner would. ValueError, in a sentence, for a value that is not possible."""
+        """Move controls and run, as a learner would.
+
+        ValueError, in a sentence, for values that are not possible or cannot go together; then no control moves.
+        """
         with self._lock:
             try:
-                checked, run = self._planned(values)
+                checked = self._checked(values)
             except ValueError as error:
                 self._say(str(error))
                 raise
+            run = self._planned(self._values | checked)
             self._values |= checked
             for name, value in checked.items():
                 self._controls[name].show(value)
             self._post(run)
 
     def start(self) -> None:
-        """Run with the values as they stand."""
+        """Run with the values as they stand. ValueError, in a sentence, if they cannot go together."""
         with self._lock:
-            self._post(self._plan(**self._values))
+            self._post(self._planned(self._values))
 
     def stop(self) -> None:
         """End the run after the row it is at; what it has shown stays."""
-        self._stop.set()
+        self._worker.stop()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until nothing runs. TimeoutError after `timeout` seconds; an error of the run is raised here.
@@ -148,10 +135,10 @@ class Explorer:
         """
         if self.waiting:
             self.start()
-        if not self._idle.wait(timeout):
+        if not self._worker.wait(timeout):
             raise TimeoutError(f"the run was still going after {timeout} seconds")
-        if self._error is not None:
-            raise self._error
+        if self._worker.error is not None:
+            raise self._worker.error
 
     def static(self, **values: Any) -> StaticTwin:
         """The finished picture, its sentence and a small table, without widgets.
@@ -172,22 +159,31 @@ class Explorer:
         return StaticTwin(picture_html(figure, sentence), sentence, self._table(data), folded)
 
     def _finish(self) -> None:
-        wait_with_progress(self._idle, self._progress_text)
-        if not self._complete:
+        wait_with_progress(self._worker.wait, self._progress_text)
+        if not self._worker.complete:
             self.start()
-            wait_with_progress(self._idle, self._progress_text)
+            wait_with_progress(self._worker.wait, self._progress_text)
         self.wait()
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
+        supersede(("explorer", self._new_figure), self._retire)
         display(self.widget)
-        self._displayed = True
+        if self._prediction is not None and self._unsubscribe is None:
+            self._unsubscribe = self._prediction.on_change(lambda: self._guarded(self._hear, raises=False))
         if self.waiting:
             self._offer(RUN_UNPREDICTED, running=False)
             self._announce(PREDICT_FIRST)
-        elif not self.running and not self._complete:
+        elif not self.running and not self._worker.complete:
             self._guarded(self.start)
+
+    def _retire(self) -> None:
+        """Its cell has been run again and shows another one: train no more for a page that nobody sees."""
+        unsubscribe, self._unsubscribe = self._unsubscribe, None
+        if unsubscribe is not None:
+            unsubscribe()
+        self.stop()
 
     # What a learner sees
 
@@ -207,8 +203,8 @@ class Explorer:
         return box
 
     def _hear(self) -> None:
-        """Another prediction: draw it, if the picture is on the page at all."""
-        if self._displayed and self._prediction is not None and self._prediction() != self._predicted:
+        """Another prediction: draw it."""
+        if self._prediction is not None and self._prediction() != self._predicted:
             self.start()
 
     def _changed(self, name: str, value: Any) -> None:
@@ -228,103 +224,66 @@ class Explorer:
             self._values[name] = checked
             control.show(checked)
             try:
-                run = self._plan(**self._values)
-            except ValueError as error:
+                run = self._planned(self._values)
+            except Impossible:
                 self.stop()
-                self._complete = False
-                self._say(f"{error}. The picture still shows the run before.")
-                return
+                self._worker.complete = False
+                raise
             self._post(run)
 
-    def _guarded(self, act: Callable[[], None]) -> None:
-        """Errors in callbacks vanish in Jupyter: show them here."""
+    def _guarded(self, act: Callable[[], None], *, raises: bool = True) -> None:
+        """Errors in callbacks vanish in Jupyter: show them here. What cannot go together is no error.
+
+        Not raised where a listener's error would be another's: of who gave the prediction.
+        """
         try:
             act()
+        except Impossible:
+            pass
         except Exception as error:
             self._say(f"This control met an error. {type(error).__name__}: {error}")
-            raise
+            if raises:
+                raise
 
-    def _planned(self, values: dict[str, Any]) -> tuple[dict[str, Any], Run]:
-        checked = {name: self._control(name).check(value) for name, value in values.items()}
-        return checked, self._plan(**(self._values | checked))
+    def _checked(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {name: self._control(name).check(value) for name, value in values.items()}
+
+    def _planned(self, values: dict[str, Any]) -> Run:
+        """The run of these values; Impossible, and said on the page, if they cannot go together."""
+        try:
+            return self._plan(**values)
+        except ValueError as error:
+            self._say(f"{error}. {OLD_PICTURE if self._picture.value else NO_PICTURE}")
+            raise Impossible(str(error)) from error
 
     def _control(self, name: str) -> Control:
         if name not in self._controls:
             raise ValueError(f"there is no control {name!r}; there are {', '.join(self._controls)}")
         return self._controls[name]
 
+    def _post(self, run: Run) -> None:
+        self._predicted = self._prediction() if self._prediction is not None else None
+        self._begun = True
+        self._offer(RUN_AGAIN, running=True)
+        self._say("")
+        self._worker.post(run)
+
     def _say(self, message: str) -> None:
         self._message.value = f'<p role="alert"><b>Note:</b> {html.escape(message)}</p>' if message else ""
 
     def _fail(self, error: BaseException) -> None:
-        with self._lock:
-            self._error = error
-            self._say(f"This run ended with an error. {type(error).__name__}: {error}")
-            self._announce("Stopped by an error.")
-
-    # The mailbox and its one worker
-
-    def _post(self, run: Run) -> None:
-        self._wanted = run
-        self._predicted = self._prediction() if self._prediction is not None else None
-        self._error = None
-        self._begun, self._complete = True, False
-        self._offer(RUN_AGAIN, running=True)
-        self._say("")
-        self._stop.clear()
-        self._idle.clear()
-        if not self._working:
-            self._working = True
-            Thread(target=self._work, daemon=True, name="explorer").start()
-
-    def _work(self) -> None:
-        while (run := self._next_run()) is not None:
-            try:
-                self._consume(run)
-            except BaseException as error:  # also SystemExit: whoever waits must hear of it
-                self._fail(error)
-
-    def _next_run(self) -> Run | None:
-        with self._lock:
-            run, self._wanted = self._wanted, None
-            if run is None:
-                self._working = False
-                self._idle.set()
-            else:
-                self._rows = []
-            return run
-
-    def _consume(self, run: Run) -> None:
-        began, next_picture, shown = time.monotonic(), 0.0, 0
-        self._announce("Running.")
-        for row in run.rows():
-            with self._lock:
-                if self._wanted is not None or self._stop.is_set():
-                    break
-                self._rows.append(row)
-            if time.monotonic() >= next_picture:
-                self._paint(run)
-                shown = len(self._rows)
-                next_picture = time.monotonic() + SECONDS_BETWEEN_PICTURES
-        with self._lock:
-            if self._wanted is not None:
-                return
-            self._complete = not self._stop.is_set()
-        if shown < len(self._rows):
-            self._paint(run)
-        seconds = time.monotonic() - began
-        done = f"{counted(len(self._rows), run.unit)} in {seconds:.1f} s."
-        self._announce(f"Done: {done}" if self._complete else f"Stopped after {done}")
+        self._say(f"This run ended with an error. {type(error).__name__}: {error}")
+        self._announce("Stopped by an error.")
 
     def _paint(self, run: Run) -> None:
         with self._lock:
-            if not self._rows:
+            if not self._worker.rows:
                 return
             self.sentence = self._figure.show(self.data)
             self._picture.value = picture_html(self._figure, self.sentence)
             self._words.value = f"<p>{html.escape(self.sentence)}</p>"
             self._bar.max = run.total
-            self._bar.value = len(self._rows)
+            self._bar.value = len(self._worker.rows)
 
     def _offer(self, name: str, *, running: bool) -> None:
         """Call the button that runs `name`; before the first run there is nothing to stop or to follow."""
@@ -336,10 +295,4 @@ class Explorer:
         self._state.value = f'<span role="status">{html.escape(words)}</span>'
 
     def _progress_text(self) -> str:
-        return f"{len(self._rows)} of {self._bar.max}"
-
-
-def counted(number: int, unit: str) -> str:
-    """The number with its unit, in the singular or the plural: 1 update, 1,024 micro-batches."""
-    plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
-    return f"{number:,} {unit if number == 1 else plural}"
+        return f"{len(self._worker.rows)} of {self._bar.max}"

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from threading import Event
 from typing import Any, TypeVar
 
 from gradacc_lessons.device import Place, place
@@ -21,9 +20,9 @@ def progress(items: Iterable[Item], total: int, label: str) -> Iterator[Item]:
     shown.close()
 
 
-def wait_with_progress(finished: Event, text: Callable[[], str]) -> None:
-    """Wait for `finished`; a terminal shows `text()` every two seconds, a notebook has the explorer's bar."""
-    while not finished.wait(SECONDS_OF_SILENCE):
+def wait_with_progress(wait: Callable[[float], bool], text: Callable[[], str]) -> None:
+    """Wait until `wait(seconds)` is true; a terminal shows `text()` every two seconds, a notebook has its own bar."""
+    while not wait(SECONDS_OF_SILENCE):
         if place() is Place.TERMINAL:
             print(text(), file=sys.stderr)
 

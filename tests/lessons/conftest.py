@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gradacc_lessons.progress import Progress
-from gradacc_lessons.quiz.quiz import Predicted, Quiz
+from gradacc_lessons.quiz.predictions import Predicted
+from gradacc_lessons.quiz.quiz import Quiz
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from gradacc_lessons.lessons.same_gradient import (
     gradient_sentence,
 )
 from gradacc_lessons.lessons.training import collect, gradient
-from gradacc_lessons.quiz.quiz import Predicted
+from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 30.0  # seconds; only a hang comes near it

@@ -15,7 +15,7 @@ from gradacc_lessons.lessons import start
 from gradacc_lessons.lessons.start import EpochFigure, count_epoch, epoch_table, explore_epoch
 from gradacc_lessons.lessons.training import collect, train
 from gradacc_lessons.palette import GUESS
-from gradacc_lessons.quiz.quiz import Predicted
+from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 60.0  # seconds; only a hang comes near it

@@ -357,6 +357,10 @@ def test_the_language_is_the_learners_choice_and_is_kept(quiz: Quiz) -> None:
     assert quiz.language == "en"
     quiz.language = "nl"
     assert again(quiz).language == "nl" and str(quiz.answer("small-choice", "mean")).startswith("✗ Niet goed.")
+    for unknown in ("xx", None, "EN"):
+        with pytest.raises(ValueError, match="is not one of en, nl"):
+            quiz.language = unknown  # type: ignore[assignment]
+    assert quiz.progress.language == "nl"
     explicit = Quiz("90", "en", bank_folder=BANKS, progress=quiz.progress)
     assert str(explicit.hint("small-choice")).startswith("Hint 1 of 2: Call") and quiz.progress.language == "nl"
 

@@ -1,8 +1,10 @@
 """The view, driven as a learner does: every control is moved, every button pressed, in both languages."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from html.parser import HTMLParser
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -130,8 +132,20 @@ def test_a_line_is_picked_in_a_listing_that_is_shown_as_text(quiz: Quiz) -> None
     assert said(view) == "✗ Not right. backward belongs there."
 
 
-def test_a_prediction_is_made_in_the_middle_of_a_lesson(quiz: Quiz) -> None:
+@pytest.fixture
+def next_cell(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """What is shown from here on is in a cell below."""
+    numbers = count()
+
+    def move_on() -> None:
+        monkeypatch.setattr("gradacc_lessons.cell.running_cell", partial(str, next(numbers)))
+
+    return move_on
+
+
+def test_a_prediction_is_made_in_the_middle_of_a_lesson(quiz: Quiz, next_cell: Callable[[], None]) -> None:
     view = single(quiz, "small-predict")
+    next_cell()
     assert view.buttons["answer"].description == "Predict" and shown(view) == {"answer"}
     one(view, widgets.Text).value = "47"
     press(view, "answer")
@@ -301,9 +315,10 @@ def test_both_languages_name_every_control_and_button(quiz: Quiz, language: Any)
                 assert widget.description.strip()
 
 
-def test_one_language_switch_reaches_every_panel(quiz: Quiz) -> None:
+def test_one_language_switch_reaches_every_panel(quiz: Quiz, next_cell: Callable[[], None]) -> None:
     asked, whole = single(quiz, "small-predict"), QuizView(quiz, KINDS)
-    other = QuizView(Quiz("90", bank_folder=BANKS, progress=quiz.progress), KINDS)  # the cell was run again
+    next_cell()
+    other = QuizView(Quiz("90", bank_folder=BANKS, progress=quiz.progress), KINDS)
     one(whole, widgets.RadioButtons).value = "mean"
     asked._language.value = "nl"
     for view in (asked, whole, other):
@@ -319,6 +334,80 @@ def test_an_answer_in_one_panel_is_known_in_the_others(quiz: Quiz) -> None:
     press(asked, "answer")
     assert "answered: right" in text_of(whole._head.value) and "solution" in shown(whole)
     assert said(whole) == ""  # it was not answered here
+
+
+def test_a_retake_in_one_panel_gives_the_others_their_new_numbers(quiz: Quiz, next_cell: Callable[[], None]) -> None:
+    asked, whole = single(quiz, "small-number"), QuizView(quiz, KINDS)
+    next_cell()
+    finished = single(quiz, "small-choice")
+    one(finished, widgets.RadioButtons).value = "mean"
+    press(finished, "answer")
+    before = dict(quiz.variables("small-number"))
+    one(asked, widgets.Text).value = str(before["b"] * before["n"])
+    press(asked, "answer")
+    assert said(asked).startswith("✓ Right.")
+    while quiz.variables("small-number") == before:  # a few learners draw the same numbers twice
+        whole.go(len(KINDS))
+        press(whole, "retake")
+        if quiz.variables("small-number") == before:
+            quiz.answer("small-choice", "mean")
+    now = quiz.variables("small-number")
+    assert text_of(asked._ask.value) == quiz.prompt("small-number").en
+    assert str(now["b"]) in text_of(asked._ask.value) and one(asked, widgets.Text).value == ""
+    assert "not answered yet" in text_of(asked._head.value) and said(asked) == ""
+    assert one(finished, widgets.RadioButtons).value is None and said(finished) == ""
+    one(asked, widgets.Text).value = str(now["b"] * now["n"])
+    press(asked, "answer")
+    assert said(asked).startswith("✓ Right.")
+
+
+def test_an_answer_to_the_numbers_of_an_earlier_take_is_not_graded(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    elsewhere = Quiz("90", bank_folder=BANKS, progress=Progress(quiz.progress.file))  # another notebook
+    elsewhere.answer("small-choice", "mean")
+    assert elsewhere.retake() == 2
+    one(view, widgets.Text).value = "12"
+    press(view, "answer")
+    assert quiz.given("small-number") is None and one(view, widgets.Text).value == ""
+    assert text_of(view._ask.value) == quiz.prompt("small-number").en
+    one(view, widgets.Text).value = "12"
+    press(view, "answer")
+    assert quiz.given("small-number") is not None
+
+
+def test_a_panel_that_fails_says_so_itself_and_all_others_are_told(
+    quiz: Quiz, next_cell: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("<broken>")
+
+    failing = single(quiz, "small-multiple")
+    monkeypatch.setattr(failing, "_draw_outcome", broken)
+    quiz.progress.on_change(broken)  # one without a guard of its own
+    last = single(quiz, "small-spot")
+    next_cell()
+    answering = single(quiz, "small-choice")
+    quiz.answer("small-spot", 5)
+    one(answering, widgets.RadioButtons).value = "sums"
+    press(answering, "answer")
+    assert said(answering).startswith("✓ Right.") and quiz.given("small-choice") is not None
+    assert "RuntimeError: <broken>" in said(failing)
+    assert "answered: right" in text_of(last._head.value)
+
+
+def test_a_cell_that_is_run_again_leaves_no_panel_behind_that_follows(
+    quiz: Quiz, next_cell: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_cell()
+    drawn: list[QuizView] = []
+    draw = QuizView._draw_outcome
+    monkeypatch.setattr(QuizView, "_draw_outcome", lambda view: (drawn.append(view), draw(view)))
+    views = [single(quiz, "small-choice") for _ in range(40)]
+    quiz.answer("small-choice", "sums")
+    assert set(drawn) == {views[-1]} and len(quiz.progress._told) == 1
+    one(views[0], widgets.RadioButtons).value = "mean"
+    press(views[0], "answer")  # wherever it may still be shown, it works
+    assert "✗ Not right." in said(views[0])
 
 
 def test_panels_that_are_used_at_the_same_time_do_not_wait_for_one_another(quiz: Quiz) -> None:
@@ -376,6 +465,31 @@ def test_enter_answers_with_a_number_that_was_typed_before(quiz: Quiz) -> None:
         sleep(0.01)
     sleep(2 * SECONDS_AFTER_ENTER)
     assert [answer.value for answer in quiz.progress.answers(quiz.lesson)] == ["12"]
+
+
+@pytest.mark.parametrize("enter_first", [True, False])
+def test_enter_and_a_click_at_once_are_one_answer(quiz: Quiz, enter_first: bool) -> None:
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    field.value = "12"
+    acts = [lambda: enter(field), lambda: press(view, "answer")]
+    for act in acts if enter_first else reversed(acts):
+        act()
+    sleep(3 * SECONDS_AFTER_ENTER)
+    assert [answer.value for answer in quiz.progress.answers(quiz.lesson)] == ["12"]
+    assert "practice" not in said(view)
+    enter(field)
+    sleep(3 * SECONDS_AFTER_ENTER)
+    assert "practice" in said(view)
+
+
+def test_enter_right_after_a_click_answers_if_another_number_was_typed(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    field.value = "12"
+    press(view, "answer")
+    enter(field, "13")
+    assert [answer.value for answer in quiz.progress.answers(quiz.lesson)] == ["12", "13"]
 
 
 def test_enter_is_not_an_answer_to_the_next_question(quiz: Quiz) -> None:

@@ -1,8 +1,10 @@
 """Explorers without a browser: mailbox, worker, controls and errors."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -56,8 +58,9 @@ class Asked:
     def __call__(self) -> float | None:
         return self.value
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
         self.told.append(told)
+        return lambda: self.told.remove(told)
 
     def answer(self, value: float | None) -> None:
         self.value = value
@@ -203,11 +206,91 @@ def test_an_impossible_combination_is_refused_with_a_sentence() -> None:
     slider(explorer).value = 7
     explorer.wait(PATIENCE)
     assert "7 cannot be odd here" in explorer._message.value
+    assert "The picture still shows the run before." in explorer._message.value
     assert explorer.data["value"].iloc[-1] == 8
+    with pytest.raises(ValueError, match="7 cannot be odd here"):
+        explorer.start()
+    with pytest.raises(ValueError, match="7 cannot be odd here"):
+        explorer.set(size=7)
+    explorer._run.click()
+    assert "7 cannot be odd here" in explorer._message.value
     explorer.set(kind="even")
     explorer.wait(PATIENCE)
     assert explorer._message.value == ""
     assert explorer.data["value"].iloc[-1] == 28
+
+
+def test_set_of_an_impossible_combination_moves_nothing_and_leaves_the_run_alone() -> None:
+    experiment = Experiment(pause=0.01)
+    explorer = build(experiment, length=20)
+    explorer.set(size=6)
+    with pytest.raises(ValueError, match="7 cannot be odd here"):
+        explorer.set(size=7)
+    assert explorer.values["size"] == slider(explorer).value == field(explorer).value == 6
+    assert "7 cannot be odd here" in explorer._message.value
+    explorer.wait(PATIENCE)
+    assert len(explorer.data) == 20 and experiment.started == [6]
+
+
+def test_an_impossible_combination_before_the_first_picture_is_told_truly_and_runs_once_it_is_possible() -> None:
+    explorer = build(Experiment())
+    slider(explorer).value = 7
+    assert "7 cannot be odd here. It runs as soon as the values are possible." in explorer._message.value
+    explorer._run.click()
+    assert "7 cannot be odd here. It runs as soon as the values are possible." in explorer._message.value
+    assert not explorer.running and nothing_shown(explorer)
+    slider(explorer).value = 6
+    explorer.wait(PATIENCE)
+    assert explorer._message.value == "" and list(explorer.data["value"]) == [0, 6, 12, 18, 24]
+
+
+# Interrupts
+
+
+def test_an_interrupt_at_any_moment_leaves_an_explorer_that_works() -> None:
+    explorer = build(Experiment(), length=1)
+    explorer.start()
+    explorer.wait(PATIENCE)
+    moment, interrupted = 0, True
+    while interrupted:
+        interrupted = interrupted_at(moment, partial(explorer.set, size=3 + moment % 2))
+        explorer.wait(PATIENCE)
+        assert not explorer.running, moment
+        set_aside = threading.Thread(target=explorer.set, kwargs={"size": 5}, daemon=True)
+        set_aside.start()
+        set_aside.join(PATIENCE)
+        assert not set_aside.is_alive(), f"the lock is held after an interrupt at moment {moment}"
+        explorer.wait(PATIENCE)
+        assert explorer.values["size"] == slider(explorer).value == 5 and len(explorer.data) == 1
+        moment += 1
+    assert moment > 20
+
+
+def interrupted_at(moment: int, act: Callable[[], None]) -> bool:
+    """Whether `act` has so many moments that it was interrupted at this one.
+
+    Python looks for interrupts where a function begins and where one of C's has returned.
+    """
+    left = moment
+    here = ("threading.py", "ui/explorer.py", "ui/worker.py", "ui/controls.py")
+
+    def strike(frame: Any, event: str, _: Any) -> None:
+        nonlocal left
+        if event in ("call", "c_return") and frame.f_code.co_filename.endswith(here):
+            left -= 1
+            if left < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(strike)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
 
 
 @pytest.mark.parametrize("wrong", [{"colour": 3}, {"kind": "prime"}, {"size": "4"}, {"size": 2.5}, {"size": True}])
@@ -268,18 +351,26 @@ def test_wait_says_how_long_it_waited() -> None:
     explorer.wait(PATIENCE)
 
 
-def _let_workers_end() -> None:
-    deadline = time.monotonic() + PATIENCE
-    while any(thread.name == "explorer" for thread in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
 def test_no_thread_is_left_when_nothing_runs() -> None:
-    explorer = build(Experiment())
+    def workers() -> int:
+        return sum(frame.f_code.co_filename.endswith("worker.py") for frame in every_frame())
+
+    def every_frame() -> Iterator[Any]:
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                yield frame
+                frame = frame.f_back  # type: ignore[assignment]
+
+    explorer = build(Experiment(pause=0.05))
     explorer.start()
+    while not explorer.data.size:
+        time.sleep(0.001)
+    assert workers()
     explorer.wait(PATIENCE)
-    _let_workers_end()
-    assert not any(thread.name == "explorer" for thread in threading.enumerate())
+    deadline = time.monotonic() + PATIENCE
+    while workers() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not workers()
 
 
 def test_an_exit_inside_the_experiment_is_heard_by_whoever_waits() -> None:
@@ -350,6 +441,59 @@ def test_it_runs_as_soon_as_there_is_a_prediction_and_again_when_it_changes(wait
         asked.answer(value)
         waiting.wait(PATIENCE)
         assert (waiting._picture.value != "gone") == runs_again
+
+
+def test_a_prediction_at_an_impossible_combination_gets_a_sentence_and_no_error(
+    waiting: Explorer, asked: Asked
+) -> None:
+    slider(waiting).value = 7
+    assert waiting.waiting and nothing_shown(waiting)
+    asked.answer(3.0)
+    assert "7 cannot be odd here. It runs as soon as the values are possible." in waiting._message.value
+    assert not waiting.running and nothing_shown(waiting)
+    slider(waiting).value = 6
+    waiting.wait(PATIENCE)
+    assert waiting.sentence == "5 rows, the last is 24" and waiting._message.value == ""
+
+
+def test_an_error_after_a_prediction_is_shown_in_the_explorer_and_not_given_to_who_predicted(
+    waiting: Explorer, asked: Asked
+) -> None:
+    waiting._plan = lambda **values: 1 / 0
+    asked.answer(3.0)
+    assert "ZeroDivisionError" in waiting._message.value
+
+
+def test_of_a_cell_that_is_run_again_only_the_last_explorer_trains(asked: Asked) -> None:
+    experiment = Experiment()
+    shown = [build(experiment, prediction=asked) for _ in range(6)]
+    for explorer in shown:
+        explorer._ipython_display_()
+    asked.answer(3.0)
+    shown[-1].wait(PATIENCE)
+    assert len(experiment.started) == 1 and len(asked.told) == 1
+    assert all(nothing_shown(explorer) for explorer in shown[:-1])
+
+
+def test_a_cell_that_is_run_again_ends_the_run_that_it_began() -> None:
+    slow = Experiment(pause=0.02)
+    first = build(slow, length=500)
+    first._ipython_display_()
+    while len(slow.rows_made) < 2:
+        time.sleep(0.001)
+    build(Experiment())._ipython_display_()
+    first.wait(PATIENCE)
+    assert "Stopped after" in first._state.value and len(slow.rows_made) < 500
+
+
+def test_an_explorer_that_is_shown_again_goes_on(asked: Asked) -> None:
+    slow = Experiment(pause=0.01)
+    explorer = build(slow, length=30, prediction=asked)
+    explorer._ipython_display_()
+    asked.answer(3.0)
+    explorer._ipython_display_()
+    explorer.wait(PATIENCE)
+    assert len(explorer.data) == 30 and slow.started == [2] and len(asked.told) == 1
 
 
 def test_with_a_prediction_made_before_it_does_not_wait() -> None:
