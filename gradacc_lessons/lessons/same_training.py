@@ -89,7 +89,7 @@ class TrainingFigure(LiveFigure):
 
     def _mark_above(self, data: pd.DataFrame) -> None:
         """Where a curve leaves the axis, and how high it went."""
-        highest = data.loc[data["loss"].idxmax()]
+        highest = data.nlargest(1, "loss").iloc[0]
         outside = highest["loss"] > HIGHEST_LOSS
         self._above.set_text(f"↑ up to {highest['loss']:.1f} at update {highest['update']}" if outside else "")
         beside = data.loc[data["loss"] > HIGHEST_LOSS, "update"].max() + 2 if outside else 0

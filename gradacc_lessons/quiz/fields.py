@@ -24,6 +24,10 @@ from gradacc_lessons.quiz.questions import (
 from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Language
 
+NO_BREAK_SPACE = "\u00a0"
+NO_LINE = 0
+"""Where a line is to be chosen, the entry that stands for none: lines count from 1."""
+
 
 def _full() -> widgets.Layout:
     return widgets.Layout(width="100%", height="auto")
@@ -117,19 +121,23 @@ def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerFiel
     )
     name = escape(words.LISTING.to(language))
     listing = widgets.HTML(f'<pre role="group" aria-label="{name}">{numbered}</pre>')
-    options: list[tuple[str, int]] = []
+    # Without an entry of its own for "none yet" a browser shows the first line as if it were chosen.
+    options: list[tuple[str, int]] = [(words.CHOOSE_LINE.to(language), NO_LINE)]
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            label = fill(words.LINE_NUMBER, {"line": number, "code": line.strip()})
+            indented = line.replace(" ", NO_BREAK_SPACE)  # of other spaces a list shows one
+            label = fill(words.LINE_NUMBER, {"line": number, "code": indented})
             options.append((label.to(language), number))
     choice = widgets.Dropdown(
         options=options,
-        value=None,
+        value=NO_LINE,
         style={"description_width": "initial"},
         layout=widgets.Layout(width="auto", max_width="640px"),
         **described(words.FAULTY_LINE.to(language)),
     )
-    return AnswerField(widgets.VBox([listing, choice]), lambda: choice.value, lambda value: _put(choice, value))
+    return AnswerField(
+        widgets.VBox([listing, choice]), lambda: choice.value or None, lambda value: _put(choice, value or NO_LINE)
+    )
 
 
 def _write_code(quiz: Quiz, question: Question, language: Language) -> AnswerField:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradacc_lessons.quiz import number
+from gradacc_lessons.quiz import number, words
 from gradacc_lessons.quiz.formula import Formula, Number
 from gradacc_lessons.quiz.number import NotANumber, written
 from gradacc_lessons.quiz.questions import (
@@ -94,12 +94,20 @@ def grade_prediction(question: PredictQuestion, predicted: Any, measured: Any) -
 
 
 def committed(question: PredictQuestion, value: Any) -> float | str:
-    """A prediction in the form that is kept; NotANumber if it is none."""
+    """A prediction in the form that is kept; NotANumber if it is none, or a number that cannot be measured."""
     if not question.options:
-        return number.parse(value, question.unit)
+        return _possible(question, number.parse(value, question.unit))
     known = [option.id for option in question.options]
     if not isinstance(value, str) or value not in known:
         raise NotANumber(_options_are(known))
+    return value
+
+
+def _possible(question: PredictQuestion, value: float) -> float:
+    if question.least is not None and value < question.least:
+        raise NotANumber(fill(words.TOO_SMALL, {"bound": question.least}))
+    if question.most is not None and value > question.most:
+        raise NotANumber(fill(words.TOO_LARGE, {"bound": question.most}))
     return value
 
 

@@ -62,6 +62,7 @@ BankText = Annotated[Text, PlainValidator(_text)]
 BankFormula = Annotated[Formula, PlainValidator(_formula)]
 Several = Annotated[tuple[Item, ...], BeforeValidator(_tuple)]
 Tolerance = Annotated[float, Field(ge=0, lt=float("inf"))]
+Bound = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Variable(_Strict):
@@ -189,10 +190,22 @@ class PredictQuestion(_Question):
     kind: Literal["predict"]
     prompt: BankText
     unit: BankText | None = None
+    least: Bound | None = None
+    """A number below this is refused: nothing can be measured there."""
+    most: Bound | None = None
+    """A number above this is refused."""
     tolerance: Tolerance = 0.0
     absolute_tolerance: Tolerance = 0.0
     options: Annotated[tuple[Guess, ...], BeforeValidator(_tuple), AfterValidator(lambda o: _guessable(o))] = ()
     feedback: Verdicts
+
+    @model_validator(mode="after")
+    def _bounds_of_a_number(self) -> "PredictQuestion":
+        if self.options and not (self.least is None and self.most is None):
+            raise ValueError("least: and most: are for a prediction that is a number; this one has options")
+        if self.least is not None and self.most is not None and self.least >= self.most:
+            raise ValueError(f"least: {self.least:g} is not below most: {self.most:g}")
+        return self
 
 
 class CodeQuestion(_Question):

@@ -23,6 +23,14 @@ TOO_LATE = Text(
     "It has been measured, so your prediction stays {predicted}.",
     "Het is al gemeten, dus je voorspelling blijft {predicted}.",
 )
+TOO_SMALL = Text(
+    "It cannot be less than {bound}: predict another number.",
+    "Kleiner dan {bound} kan het niet zijn: voorspel een ander getal.",
+)
+TOO_LARGE = Text(
+    "It cannot be more than {bound}: predict another number.",
+    "Groter dan {bound} kan het niet zijn: voorspel een ander getal.",
+)
 NO_PREDICTION = Text(
     "Predict first, above; then run this cell again and read what was measured.",
     "Voorspel eerst, hierboven; voer deze cel dan opnieuw uit en lees wat er gemeten is.",
@@ -72,6 +80,7 @@ PICK_ALL = Text("More than one can be right:", "Er kan meer dan één goed zijn:
 YOUR_NUMBER = Text("Your answer:", "Jouw antwoord:")
 NUMBER_IN = Text("Your answer, in {unit}:", "Jouw antwoord, in {unit}:")
 FAULTY_LINE = Text("The faulty line:", "De foute regel:")
+CHOOSE_LINE = Text("choose a line", "kies een regel")
 LINE_NUMBER = Text("line {line}: {code}", "regel {line}: {code}")
 LISTING = Text("Listing with line numbers", "Listing met regelnummers")
 WRITE_IN_CELL = Text(

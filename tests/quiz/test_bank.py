@@ -77,6 +77,20 @@ EDITS = {
     "field missing": ("    answer: b * n\n", "", "questions[2].answer", "missing", "- id: small-number"),
     "id twice": ("id: small-guess", "id: small-spot", "questions[5].id", "earlier question", "- id: small-spot"),
     "id strange": ("id: small-guess", 'id: "Small guess!"', "questions[5].id", "proper name", "Small guess!"),
+    "bounds of a guess": (
+        'prompt: {en: "Which is larger?"',
+        'least: 1\n    prompt: {en: "Which is larger?"',
+        "questions[5].predict",
+        "are for a prediction that is a number",
+        "- id: small-guess",
+    ),
+    "bounds the wrong way": (
+        "most: 1000.5",
+        "most: 1",
+        "questions[4].predict",
+        "least: 1 is not below",
+        "- id: small-predict",
+    ),
     "objective unknown": (
         "objective: adds\n    section: Once",
         "objective: ads\n    section: Once",

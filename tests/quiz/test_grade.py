@@ -138,6 +138,24 @@ def test_a_prediction_is_graded_by_what_was_measured(small: Bank) -> None:
         committed(question, "many")
 
 
+@pytest.mark.parametrize(
+    ("value", "en", "nl"),
+    [
+        (-3, "less than 1: predict", "Kleiner dan 1 kan"),
+        ("0,5 updates", "less than 1:", "Kleiner dan 1 kan"),
+        (1001, "more than 1000.5: predict", "Groter dan 1000,5 kan"),
+    ],
+)
+def test_a_prediction_that_nothing_can_measure_is_refused_in_a_sentence(
+    small: Bank, value: Any, en: str, nl: str
+) -> None:
+    question: Any = small.question("small-predict")
+    with pytest.raises(NotANumber) as refused:
+        committed(question, value)
+    assert en in refused.value.sentence.en and nl in refused.value.sentence.nl
+    assert committed(question, 1) == 1 and committed(question, 1000.5) == 1000.5
+
+
 def test_a_guess_is_graded_by_what_happened(small: Bank) -> None:
     question: Any = small.question("small-guess")
     assert grade_prediction(question, "peak", "peak").feedback.nl == "Inderdaad De piek."

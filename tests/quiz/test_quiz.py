@@ -296,6 +296,9 @@ def test_a_prediction_is_committed_can_be_changed_and_is_closed_by_the_run(quiz:
     quiz.answer("small-predict", 47)
     assert again(quiz).prediction("small-predict") == 47.0
     assert not quiz.answer("small-predict", "many").counted and quiz.prediction("small-predict") == 47.0
+    refused = quiz.answer("small-predict", -3)
+    assert str(refused) == "○ Not an answer yet. It cannot be less than 1: predict another number."
+    assert not refused.counted and quiz.prediction("small-predict") == 47.0
     measured = quiz.measured("small-predict", np.int64(48))
     assert measured.correct and "47 it is, measured 48." in str(measured)
     late = again(quiz).answer("small-predict", 48)

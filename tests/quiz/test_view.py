@@ -125,8 +125,12 @@ def test_a_line_is_picked_in_a_listing_that_is_shown_as_text(quiz: Quiz) -> None
     view = single(quiz, "small-spot")
     listing, choice = one(view, widgets.HTML), one(view, widgets.Dropdown)
     assert "<script>" not in listing.value and "# <script>alert(1)</script>" in text_of(listing.value)
-    assert "5 if index % n < 1:" in text_of(listing.value) and choice.value is None
-    assert [value for _, value in choice.options] == [1, 2, 3, 5, 6]  # an empty line has no fault
+    assert "5 if index % n < 1:" in text_of(listing.value) and choice.index == 0
+    assert choice.options[0][0] == "choose a line"
+    assert [value for _, value in choice.options[1:]] == [1, 2, 3, 5, 6]  # an empty line has no fault
+    assert choice.options[3][0] == "line 3: " + "\u00a0" * 4 + "loss.backward()"
+    press(view, "answer")
+    assert said(view) == "Give an answer first." and quiz.given("small-spot") is None
     choice.value = 3
     press(view, "answer")
     assert said(view) == "✗ Not right. backward belongs there."
