@@ -41,7 +41,7 @@ def parts_of_config(file: Path, sequence: int) -> Parts:
 
     def make_batch(size: int) -> dict[str, Tensor]:
         tokens = torch.randint(config.vocab_size, (size, sequence), generator=torch.Generator().manual_seed(0))
-        return {"input_ids": tokens, "labels": tokens}
+        return {"input_ids": tokens, "labels": tokens.clone()}
 
     return build_model, _loss, make_batch
 

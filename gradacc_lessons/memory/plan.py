@@ -166,7 +166,7 @@ def plan(
         trial = Trial(forecast)
         count, trials, measured = _verified(trial, forecast, target, budget, count)
     if count is None:
-        raise NothingFits(_nothing(forecast, target, budget))
+        raise NothingFits(_nothing(forecast, target, budget, explain))
     said = _what_ran(forecast, target, count, measured, room)
     sizes, profile = balanced(target, count), forecast.profile(target, count)
     reasons = [why.why_this_window(forecast, target, budget, count), said]
@@ -220,14 +220,15 @@ def _what_ran(forecast: Forecast, target: int, count: int, measured: Measured | 
     return f"This is a prediction only: {reason}."
 
 
-def _nothing(forecast: Forecast, target: int, budget: int) -> str:
+def _nothing(forecast: Forecast, target: int, budget: int, explain: bool) -> str:
     profile = forecast.profile(target, target)
     if profile.peak_bytes <= budget:
         return (
             f"no window fits in {readable(budget)}: one example at a time is predicted to take "
             f"{readable(profile.peak_bytes)}, but a real window took more than the budget"
         )
-    return why.why_nothing_fits(profile, budget, target, options(forecast, target, target, binding_moment(profile)))
+    found = options(forecast, target, target, binding_moment(profile)) if explain else None
+    return why.why_nothing_fits(profile, budget, target, found)
 
 
 def _checked_target(target: object) -> int:

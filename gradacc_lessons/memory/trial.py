@@ -56,15 +56,12 @@ class Trial:
 
     def peak(self, sizes: Sequence[int]) -> Measured:
         """Run one window with micro-batches of these sizes, at the longest examples, and count its memory."""
-        with seeded(self._recipe.seed):
+        with seeded(self._recipe.seed):  # around what is counted: it keeps the generator's state in memory
             window = [self._batch(size) for size in sizes]
-        run = window[:TRACED_MICRO_BATCHES]
-
-        def update() -> None:
-            with seeded(self._recipe.seed):
-                one_update(self._model, self._optimizer, run, self._forecast.loss_fn, self._recipe)
-
-        peak, counter = self._counted(update, window)
+            run = window[:TRACED_MICRO_BATCHES]
+            peak, counter = self._counted(
+                lambda: one_update(self._model, self._optimizer, run, self._forecast.loss_fn, self._recipe), window
+            )
         return Measured(peak, counter, len(run))
 
     def seconds(self, size: int, times: int = 3) -> float:

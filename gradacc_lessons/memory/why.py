@@ -1,6 +1,6 @@
 """The reasons for a plan, in sentences with numbers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from gradacc_lessons.memory.binding import WORDS, binding_moment
 from gradacc_lessons.memory.forecast import Forecast, balanced
@@ -82,21 +82,20 @@ def where_throughput_stops(rates: Sequence[tuple[int, float]], largest: int) -> 
     return f"Examples per second here, forward and backward: {shown}. {end}."
 
 
-def why_nothing_fits(profile: MemoryProfile, budget: int, target: int, found: Iterable[Option]) -> str:
-    """By how much, why, and what would help."""
+def why_nothing_fits(profile: MemoryProfile, budget: int, target: int, found: Sequence[Option] | None) -> str:
+    """By how much, why, and, where it was asked, what would help."""
     peak = profile.peak_bytes
     return " ".join(
         [
             f"no window fits in {readable(budget)}: even one example at a time, in {target:,} micro-batches, is "
             f"predicted to take {readable(peak)}, {readable(peak - budget)} too much.",
             why_here(profile),
-            *_help(found, budget),
+            *(_help(found, budget) if found is not None else []),
         ]
     )
 
 
-def _help(found: Iterable[Option], budget: int) -> Iterator[str]:
-    found = list(found)
+def _help(found: Sequence[Option], budget: int) -> Iterator[str]:
     for option in found:
         yield option.sentence[:-1] + (
             ", and that fits." if option.peak_bytes <= budget else ", which is not enough alone."

@@ -58,7 +58,9 @@ def next_word(model, batch):
 
 
 def mlp():
-    return nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    """For each of 16 places, so that the update binds for few examples and the activations for many."""
+    layers = nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+    return nn.Sequential(*layers, nn.Flatten())
 
 
 def cnn():
@@ -69,7 +71,7 @@ def cnn():
 
 
 def vectors(size):
-    return torch.zeros(size, 256), torch.zeros(size, dtype=torch.long)
+    return torch.zeros(size, 16, 256), torch.zeros(size, dtype=torch.long)
 
 
 def images(size):
@@ -82,6 +84,10 @@ def masks(size):
 
 def words(size):
     return torch.zeros(size, TOKENS, dtype=torch.long), torch.zeros(size, TOKENS, dtype=torch.long)
+
+
+def few_words(size):
+    return torch.zeros(size, 8, dtype=torch.long), torch.zeros(size, 8, dtype=torch.long)
 
 
 def config_file(folder: Path, name: str) -> Path:
@@ -110,7 +116,7 @@ def model(name: str, folder: Path):
         "MLP": (mlp, classes, vectors, Recipe(optimizer="adamw")),
         "CNN with BatchNorm": (cnn, classes, images, Recipe(optimizer="momentum", set_to_none=False)),
         "U-Net": (UNet, classes, masks, Recipe(optimizer="adam", max_norm=1.0)),
-        "GRU": (Recurrent, next_word, words, Recipe(optimizer="sgd")),
+        "GRU": (Recurrent, next_word, few_words, Recipe(optimizer="sgd")),
         "mixture of experts": (MixtureOfExperts, next_word, words, Recipe(optimizer="adafactor")),
     }[name]
 

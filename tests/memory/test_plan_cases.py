@@ -31,6 +31,12 @@ class Cases:
             *self.parts, target_batch_size=target, budget_bytes=budget, forecast=self.forecast, explain=False, **wishes
         )
 
+    def room_for(self, target, accumulation_steps):
+        """A budget that lies between what this window needs and what one with fewer micro-batches would."""
+        enough = self.forecast.peak(target, accumulation_steps)
+        more = self.forecast.peak(target, accumulation_steps - 1) if accumulation_steps > 1 else 1.1 * enough
+        return int(max(0.75 * enough + 0.25 * more, 1.002 * enough))
+
     def check(self, target, budget):
         """Plan without running; what must hold of every plan."""
         try:
@@ -59,20 +65,20 @@ def case_of(tmp_path_factory):
     return cache(lambda name: Cases(model(name, tmp_path_factory.mktemp("configs")), name))
 
 
-@pytest.mark.parametrize("name", ["MLP", "GRU"])
-def test_some_plans_are_exact_minimal_and_within_the_budget(case_of, name):
-    found = [case_of(name).check(*case_of(name).one()) for _ in range(12)]
-    assert len({len(plan.micro_batch_sizes) for plan in found if plan}) > 3
+def test_some_plans_are_exact_minimal_and_within_the_budget(case_of):
+    found = [case_of("MLP").check(*case_of("MLP").one()) for _ in range(12)]
+    assert len({len(plan.micro_batch_sizes) for plan in found if plan}) > 2
 
 
 @pytest.mark.parametrize("name", ["MLP", "GPT, tied"])
 def test_a_real_window_is_within_the_budget(case_of, name):
     mine = case_of(name)
-    budget = mine.forecast.peak(13, 4)
+    budget = mine.room_for(13, 4)
     found = mine.plan(13, budget)
+    assert found.trials == 1
     assert found.measured.counter == ALLOCATOR
     assert found.measured.peak_bytes <= budget
-    assert found.predicted.peak_bytes == pytest.approx(found.measured.peak_bytes, rel=0.02)
+    assert found.predicted.peak_bytes == pytest.approx(found.measured.peak_bytes, rel=0.005)
 
 
 @pytest.mark.long
@@ -88,17 +94,14 @@ def test_every_one_of_125_plans_is_exact_minimal_and_within_the_budget(case_of, 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", NAMES)
 def test_five_plans_really_run_within_their_budget(case_of, name):
-    """Among them one with micro-batches of a single example, and all of it for a model with tied weights."""
+    """Forty in all, the smallest with a single example in each micro-batch; the models with tied weights too."""
     mine = case_of(name)
-    wanted = [(target, mine.forecast.peak(target, n)) for target, n in ((7, 7), (24, 1), (24, 5), (31, 4), (64, 3))]
-    runs = 0
-    for target, budget in wanted:
+    for target, n in ((7, 7), (24, 1), (24, 5), (31, 4), (64, 3)):
+        budget = mine.room_for(target, n)
         found = mine.plan(target, budget)
-        assert found.measured.counter == ALLOCATOR
-        assert found.measured.peak_bytes <= budget
-        runs += found.trials
-    print(f"{name}: {len(wanted)} plans, {runs} real windows")
-    assert runs <= len(wanted) + 1  # a budget of exactly the predicted peak leaves no room for rounding
+        assert found.trials == 1
+        assert found.measured.counter == ALLOCATOR and found.measured.peak_bytes <= budget
+        print(f"{name}, {target}: {found.measured.peak_bytes:,} of {budget:,} bytes, {found.accumulation_steps} x")
 
 
 @pytest.mark.parametrize("name", ["MLP", pytest.param("GPT, tied", marks=pytest.mark.long)])
@@ -106,10 +109,10 @@ def test_a_plan_takes_fewer_real_runs_than_any_tuner_on_the_same_curve(case_of, 
     """Every trial of a tuner is a real run, and some run out of memory. A plan needs one run, and none fails."""
     mine, target = case_of(name), 64
     low, high = mine.forecast.peak(target, target), mine.forecast.peak(target, 1)
-    budgets = [low + (high - low) * k // 12 for k in range(1, 12)]
+    budgets = [low + (high - low) * k // 8 for k in range(1, 8)]
     ours = [mine.plan(target, budget) for budget in budgets]
     assert all(found.measured.peak_bytes <= budget for found, budget in zip(ours, budgets, strict=True))
-    print(f"plan: {mean(found.trials for found in ours):.1f} trials, no failed run, {target} examples")
+    print(f"plan: {mean(found.trials for found in ours):.1f} trials, none of them failed")
     for rule in RULES:
         tuned = [rule(target, lambda size, b=budget: mine.forecast.peak(2 * size, 2) <= b) for budget in budgets]
         print(
