@@ -6,11 +6,14 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.home import expanded
 from gradacc_lessons.progress import progress_file
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
 
 FIRST_LESSON = "00_start_here.ipynb"
 OUR_DEFAULTS = Path(__file__).with_name("jupyter")
@@ -69,7 +72,7 @@ def open_lab(folder: Path, options: Sequence[str], say: Callable[[str], None]) -
 
     paths = [str(OUR_DEFAULTS), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(paths)
-    server = LabApp.initialize_server([str(folder), *_arguments(folder), *options])
+    server = LabApp.initialize_server([str(folder), *options], config=_ours(folder))
     said = _what_to_know(server)
     # Its own lines about the address go with a token that it says it made.
     server.identity_provider.token_generated = False
@@ -85,15 +88,19 @@ def _stop(server: Any) -> None:
     server.stop(from_signal=True)
 
 
-def _arguments(folder: Path) -> list[str]:
-    """How this JupyterLab differs from another. Given to it alone: the learner's own settings stay as they are."""
+def _ours(folder: Path) -> "Config":
+    """How this JupyterLab differs from another; whatever a learner asks for goes before it."""
+    from traitlets.config import Config
+
     first = f"/lab/tree/{FIRST_LESSON}" if (folder / FIRST_LESSON).exists() else "/lab"
-    arguments = [f"--LabApp.default_url={first}", "--LabApp.log_level=ERROR", "--ServerApp.log_level=ERROR"]
-    if _can_encrypt():
-        arguments.append("--KernelManager.transport_encryption=auto")
     # In containers root is the only user there is.
     root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return [*arguments, "--allow-root"] if root else arguments
+    ours = Config(
+        LabApp={"default_url": first, "log_level": "ERROR"}, ServerApp={"log_level": "ERROR", "allow_root": root}
+    )
+    if _can_encrypt():
+        ours.KernelManager.transport_encryption = "auto"
+    return ours
 
 
 def _can_encrypt() -> bool:

@@ -19,11 +19,12 @@ from typing import Any
 
 from gradacc_lessons.home import expanded
 from gradacc_lessons.progress_notices import shown as shown
+from gradacc_lessons.progress_reading import can_be_read, read_answers, read_prediction, read_setting, read_takes
 from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
 from gradacc_lessons.progress_records import Answer as Answer
 from gradacc_lessons.progress_records import Prediction as Prediction
 from gradacc_lessons.progress_records import Take as Take
-from gradacc_lessons.progress_records import best_answers, best_take, take_from
+from gradacc_lessons.progress_records import best_take
 from gradacc_lessons.progress_records import passes as passes
 from gradacc_lessons.progress_store import Store, read_copy
 from gradacc_lessons.text import LANGUAGES, Language, Text
@@ -61,7 +62,7 @@ class Progress:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._store = Store(file)
+        self._store = Store(file, can_be_read)
         self._told: list[Callable[[], None]] = []
 
     def on_change(self, told: Callable[[], None]) -> Callable[[], None]:
@@ -91,7 +92,7 @@ class Progress:
 
     def setting(self, name: str) -> str | None:
         """A setting's value, None if it was never set."""
-        return self._store.read(lambda db: _setting(db, name))
+        return self._store.read(lambda db: read_setting(db, name))
 
     def set(self, name: str, value: str) -> None:
         """Keep a setting."""
@@ -143,7 +144,7 @@ class Progress:
 
     def takes(self, lesson: str) -> list[Take]:
         """Every take of the lesson's quiz that was begun, in order, with what it has earned."""
-        return self._store.read(lambda db: _takes(db, lesson))
+        return self._store.read(lambda db: read_takes(db, lesson))
 
     def add_answer(
         self, lesson: str, question: str, take: int, value: Any, fraction: float, points: float, *, retry: bool = False
@@ -168,7 +169,7 @@ class Progress:
 
     def answers(self, lesson: str) -> list[Answer]:
         """Every answer to the lesson's questions, oldest first."""
-        return self._store.read(lambda db: _answers(db, lesson))
+        return self._store.read(lambda db: read_answers(db, lesson))
 
     def add_prediction(self, lesson: str, question: str, prediction: Prediction) -> None:
         """Keep a prediction or, when it holds what was measured, its outcome."""
@@ -180,14 +181,7 @@ class Progress:
 
     def prediction(self, lesson: str, question: str) -> Prediction | None:
         """The latest that is known about a prediction; None if none was made."""
-        query = (
-            "SELECT value, measured, fraction FROM predictions WHERE lesson = ? AND question = ?"
-            " ORDER BY id DESC LIMIT 1"
-        )
-        row = self._store.read(lambda db: db.execute(query, (lesson, question)).fetchone())
-        if row is None:
-            return None
-        return Prediction(json.loads(row[0]), None if row[1] is None else json.loads(row[1]), row[2])
+        return self._store.read(lambda db: read_prediction(db, lesson, question))
 
     def results(self) -> list[LessonResult]:
         """One line for each lesson whose quiz was begun; of its takes, the best."""
@@ -213,7 +207,7 @@ def learner_progress() -> Progress:
 
 def chosen_language() -> Language:
     """The language that the learner chose in the lessons; English if none. Reads the file, and never makes one."""
-    return _language(read_copy(progress_file(), lambda db: _setting(db, "language")))
+    return _language(read_copy(progress_file(), can_be_read, lambda db: read_setting(db, "language")))
 
 
 @cache
@@ -231,7 +225,7 @@ def summary(language: Language | None = None) -> str:
         lines = [Text("You have not begun a quiz yet.", "Je bent nog aan geen quiz begonnen.").to(to)]
     lines.append("")
     if progress.saves:
-        lines.append(Text("Kept in", "Bewaard in").to(to) + f" {progress.file}")
+        lines.append(Text("Kept in", "Bewaard in").to(to) + f" {shown(progress.file)}")
     return "\n".join([*lines, *(notice.to(to) for notice in progress.notices)])
 
 
@@ -253,43 +247,13 @@ def _row(row: LessonResult) -> Text:
     )
 
 
-def _setting(db: sqlite3.Connection, name: str) -> str | None:
-    row = db.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-    return str(row[0]) if row else None
-
-
 def _language(chosen: str | None) -> Language:
     return next((language for language in LANGUAGES if language == chosen), "en")
 
 
-def _takes(db: sqlite3.Connection, lesson: str) -> list[Take]:
-    answers = _answers(db, lesson)
-    rows = db.execute("SELECT take, points, questions, at, asked FROM takes WHERE lesson = ? ORDER BY take", (lesson,))
-    return [
-        take_from(take, json.loads(asked) if asked else _asked_once(take, points, questions, answers), answers, began)
-        for take, points, questions, began, asked in rows
-    ]
-
-
-def _asked_once(take: int, points: float, questions: int, answers: list[Answer]) -> dict[str, float]:
-    """What a take asked that an older version began: of questions without an answer only the sum is known."""
-    asked = {question: answer.points for question, answer in best_answers(answers, take).items()}
-    unknown = max(questions - len(asked), 0)
-    rest = points - sum(asked.values())
-    return asked | {f"unknown {k}": rest / unknown for k in range(unknown)}
-
-
-def _answers(db: sqlite3.Connection, lesson: str) -> list[Answer]:
-    query = (
-        "SELECT question, take, first, counts, value, fraction, points, at FROM answers WHERE lesson = ? ORDER BY id"
-    )
-    rows = db.execute(query, (lesson,))
-    return [Answer(q, t, bool(f), bool(c), json.loads(v), s, p, at) for q, t, f, c, v, s, p, at in rows]
-
-
 def _results(db: sqlite3.Connection) -> list[LessonResult]:
     lessons = [row[0] for row in db.execute("SELECT DISTINCT lesson FROM takes ORDER BY lesson")]
-    return [_result(lesson, _takes(db, lesson)) for lesson in lessons]
+    return [_result(lesson, read_takes(db, lesson)) for lesson in lessons]
 
 
 def _result(lesson: str, takes: list[Take]) -> LessonResult:

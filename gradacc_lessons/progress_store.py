@@ -24,13 +24,16 @@ BUSY_SECONDS = 30
 
 Result = TypeVar("Result")
 Action = Callable[[sqlite3.Connection], Result]
+Check = Callable[[sqlite3.Connection], bool]
+"""Whether all that is in an up-to-date database can be read."""
 
 
 class Store:
     """The file. Safe to use from several threads, notebooks and processes at once."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, can_be_read: Check) -> None:
         self.file = file
+        self._can_be_read = can_be_read
         self._happened: list[Text] = []
         self._refused: Text | None = None
         self._lock = RLock()
@@ -104,14 +107,14 @@ class Store:
 
     def _in_memory(self) -> sqlite3.Connection:
         if self._memory is None:
-            self._memory = _copy(self.file) or fresh(len(VERSIONS))
+            self._memory = _copy(self.file, self._can_be_read) or fresh(len(VERSIONS))
         return self._memory
 
     def _prepare(self) -> None:
         """Make the file what this version of the course can use, alone among all processes."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with _alone(self.file):
-            version = _version(self.file)
+            version = _version(self.file, self._can_be_read)
             if version is None or version > len(VERSIONS):
                 kept = _set_aside(self.file, "damaged" if version is None else "newer")
                 self._happened.append(set_aside(kept, newer=version is not None))
@@ -133,29 +136,37 @@ def _connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _version(file: Path) -> int | None:
-    """How many steps the file has taken; 0 if there is none yet, None if it is damaged."""
+def _version(file: Path, can_be_read: Check) -> int | None:
+    """How many steps the file has taken; 0 if there is none yet, None if it or what it holds is damaged."""
     if not file.exists():
         return 0
     try:
         with closing(_connect(file)) as db:
-            return version_of(db) if db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok" else None
+            if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                return None
+            version = version_of(db)
+            if version is None or version > len(VERSIONS):
+                return version
+            with closing(fresh(0)) as memory:
+                db.backup(memory)
+                upgrade(memory)
+                return version if can_be_read(memory) else None
     except sqlite3.OperationalError:
         raise  # locked, or the disk refuses: that says nothing about what is in it
     except sqlite3.DatabaseError:
         return None
 
 
-def read_copy(file: Path, action: Action[Result]) -> Result | None:
+def read_copy(file: Path, can_be_read: Check, action: Action[Result]) -> Result | None:
     """What `action` finds in a copy of the file, None if it cannot be read. Leaves the disk as it is."""
-    memory = _copy(file) if file.exists() else None
+    memory = _copy(file, can_be_read) if file.exists() else None
     if memory is None:
         return None
     with closing(memory):
         return action(memory)
 
 
-def _copy(file: Path) -> sqlite3.Connection | None:
+def _copy(file: Path, can_be_read: Check) -> sqlite3.Connection | None:
     """What the disk holds, in memory and up to date; None if it cannot be read, is damaged or of a newer version."""
     memory, wal = fresh(0), _companions(file)[0]
     try:
@@ -170,7 +181,8 @@ def _copy(file: Path) -> sqlite3.Connection | None:
         version = version_of(memory)
         if version is not None and version <= len(VERSIONS):
             upgrade(memory)
-            return memory
+            if can_be_read(memory):
+                return memory
     except (OSError, sqlite3.Error):
         pass
     memory.close()

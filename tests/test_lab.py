@@ -128,6 +128,21 @@ def test_a_port_that_is_taken_is_said_and_another_one_is_used(tmp_path):
             assert f"Port {taken} is taken by another program, so the lessons are on port {port}." in said
 
 
+@pytest.mark.parametrize(
+    ("option", "path"),
+    [
+        ("--ServerApp.log_level=ERROR", "/lab/tree/00_start_here.ipynb"),
+        ("--LabApp.log_level=CRITICAL", "/lab/tree/00_start_here.ipynb"),
+        ("--LabApp.default_url=/lab", "/lab"),
+        ("--ServerApp.allow_root=True", "/lab/tree/00_start_here.ipynb"),
+    ],
+)
+def test_what_a_learner_asks_for_goes_before_what_the_course_sets(tmp_path, option, path):
+    with running("--folder", str(tmp_path / "mine"), "--port=0", option, home=tmp_path) as (_, said, address):
+        assert urlsplit(address).path == path and b"JupyterLab" in get(address)
+        assert not any("is taken" in line for line in said)
+
+
 def test_kernels_start_without_a_warning_and_one_ctrl_c_in_a_terminal_ends_everything(tmp_path):
     ours, theirs = pty.openpty()
     with running(

@@ -157,7 +157,7 @@ def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp
     assert f"{LESSON:<24}1 of 4 points so far, 3 of 4 questions still open, take 1, last on" in summary()
     assert f"{LESSON:<24}tot nu toe 1 van 4 punten, nog 3 van 4 vragen open, poging 1, het laatst op" in summary("nl")
     assert "%" not in summary()
-    assert f"Kept in {tmp_path / 'overview' / 'progress.sqlite'}" in summary()  # as it can be pasted
+    assert "Kept in GRADACC_HOME/progress.sqlite" in summary()
     for question in "bc":
         add(learner_progress(), question, fraction=0.5)
     add(learner_progress(), "d")
@@ -388,6 +388,56 @@ DAMAGES = {
 }
 
 
+PREDICTED = "INSERT INTO predictions (lesson, question, value, measured, fraction, at)"
+CONTENTS = {
+    "no_mapping": "UPDATE takes SET asked = '[1,2]'",
+    "no_json": "UPDATE takes SET asked = 'nope'",
+    "text_for_points": """UPDATE takes SET asked = '{"a": "x"}'""",
+    "no_such_take": "UPDATE takes SET take = -5",
+    "too_many_takes": "UPDATE takes SET take = 9223372036854775807",
+    "blob_for_a_day": "UPDATE takes SET at = x'00'",
+    "text_for_a_fraction": "UPDATE answers SET fraction = 'abc'",
+    "more_than_all": "UPDATE answers SET fraction = 7",
+    "endless_points": "UPDATE answers SET points = 9e999",
+    "answer_no_json": "UPDATE answers SET value = '{bad'",
+    "endless_brackets": f"UPDATE answers SET value = '{'[' * 100_000}'",
+    "prediction_a_list": f"{PREDICTED} VALUES ('a', 'b', '[1]', NULL, NULL, '')",
+    "prediction_nothing": f"{PREDICTED} VALUES ('a', 'b', 'null', NULL, NULL, '')",
+    "measured_a_mapping": f"{PREDICTED} VALUES ('a', 'b', '1', '{{}}', NULL, '')",
+    "not_a_number": f"{PREDICTED} VALUES ('a', 'b', 'NaN', NULL, NULL, '')",
+    "setting_a_blob": "INSERT INTO settings VALUES ('language', x'00')",
+}
+
+
+@pytest.mark.parametrize("statement", CONTENTS.values(), ids=CONTENTS)
+def test_contents_that_nobody_wrote_are_damage_and_one_sentence(
+    file: Path, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(Progress(file), "before")
+    open_already = Progress(file)
+    changed(statement)(file)
+    monkeypatch.setenv("GRADACC_HOME", str(file.parent))
+    assert chosen_language() == "en"
+    shown_by_command = CliRunner().invoke(main, ["progress"], catch_exceptions=False)
+    assert shown_by_command.exit_code == 0 and shown_by_command.output.count("is damaged. It was kept as") == 1
+    assert len(aside(file, "damaged")) == 1
+    assert add(open_already, "after") and questions(Progress(file)) == ["after"]
+
+
+def test_contents_that_turn_bad_in_mid_session_are_damage_too(file: Path) -> None:
+    progress = Progress(file)
+    add(progress, "before")
+    changed(CONTENTS["answer_no_json"])(file)
+    assert questions(progress) == [] and "is damaged" in said(progress) and len(aside(file, "damaged")) == 1
+    assert add(progress, "after") and questions(progress) == ["after"]
+
+
+def test_contents_of_an_older_file_are_looked_at_too(file: Path) -> None:
+    old_file(file, 1)
+    changed("UPDATE answers SET fraction = 'abc'")(file)
+    assert "is damaged" in said(Progress(file)) and len(aside(file, "damaged")) == 1
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_file_is_kept_aside(file: Path, damage) -> None:  # type: ignore[no-untyped-def]
     add(Progress(file), "before")
@@ -408,6 +458,10 @@ def test_what_is_said_holds_no_name_of_a_home_folder(tmp_path: Path, monkeypatch
     damage_all(file)
     damaged = Progress(file)
     assert "kept as ~/data/progress.damaged-" in said(damaged) and "somebody" not in said(damaged)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "somebody" / "share"))
+    where = shown(progress_file())
+    assert where.startswith("~/") and summary().endswith(f"Kept in {where}") and "somebody" not in summary()
+    assert CliRunner().invoke(main, ["progress"]).output == summary() + "\n"
     file.parent.joinpath("blocked").write_text("")
     refused = Progress(file.parent / "blocked" / "progress.sqlite")
     assert "cannot be saved in ~/data/blocked" in said(refused) and "somebody" not in said(refused)
