@@ -267,9 +267,9 @@ def _progress() -> str:
     folder = next(parent for parent in file.parents if parent.exists())
     # SQLite keeps its journal beside the file, so the folder must be writable too.
     if not all(os.access(path, os.W_OK) for path in (folder, file) if path.exists()) or not folder.is_dir():
-        raise RuntimeError(f"{file} cannot be written")
+        raise RuntimeError(f"{shown(file)} cannot be written")
     if shutil.disk_usage(folder).free < ROOM_FOR_PROGRESS_BYTES:
-        raise RuntimeError(f"there is no room left on the disk of {folder}")
+        raise RuntimeError(f"there is no room left on the disk of {shown(folder)}")
     return shown(file)
 
 
