@@ -26,7 +26,7 @@ def allocator_peak(run: Callable[[], object], in_use: int) -> int:
     and gives back within one operation, but not what libraries below PyTorch take by themselves.
     """
     with _ONE_AT_A_TIME:
-        recorded = torch.autograd.profiler.profile(profile_memory=True)
+        recorded: Any = torch.autograd.profiler.profile(profile_memory=True)
         with _quiet():
             recorded.__enter__()
         try:

@@ -99,7 +99,7 @@ def _copies() -> Iterator[None]:
             memo[id(self)] = nn.Parameter(new, self.requires_grad) if is_parameter else new
         return cast(Tensor, memo[id(self)])
 
-    FakeTensor.__deepcopy__ = copied  # type: ignore[method-assign]
+    FakeTensor.__deepcopy__ = copied  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -44,22 +44,29 @@ class KnownNumbers(TorchDispatchMode):
         return isinstance(tensor, Tensor) and tensor in self._values
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.prim.device.default:
+            return args[0].fake_device  # asked so often that the way through FakeTensorMode costs seconds
         kwargs = kwargs or {}
-        given = list(tensors_in((args, kwargs)))
-        if any(tensor.is_floating_point() for tensor in given):
-            return func(*args, **kwargs)  # most operations: nothing is known, and nothing will be
+        given = tensors_in((args, kwargs))
+        if any(tensor.is_floating_point() for tensor in given):  # most operations: nothing is known, or will be
+            if func._schema.is_mutable:
+                self._forget(given)
+            return func(*args, **kwargs)
         known = all(tensor in self._values or not isinstance(tensor, FakeTensor) for tensor in given)
         if func is torch.ops.aten._local_scalar_dense.default and known:
             return self._for_real(func, args, kwargs)
         result = func(*args, **kwargs)
-        outcomes = list(tensors_in(result))
+        outcomes = tensors_in(result)
         if known and outcomes and all(_whole(tensor) for tensor in outcomes):
             for fake, value in zip(outcomes, tensors_in(self._for_real(func, args, kwargs)), strict=True):
                 self._values[fake] = value
         elif func._schema.is_mutable:
-            for tensor in given:
-                self._values.pop(tensor, None)
+            self._forget(given)
         return result
+
+    def _forget(self, tensors: list[Tensor]) -> None:
+        for tensor in tensors:
+            self._values.pop(tensor, None)
 
     def _for_real(self, func: Any, args: Any, kwargs: Any) -> Any:
         real_args, real_kwargs = tree_map_only(FakeTensor, self._values.__getitem__, (args, kwargs))

@@ -123,10 +123,8 @@ class Tracker(AbstractContextManager["Tracker"]):
 
     def _add(self, tensor: Tensor, category: Category | None, born: int = -1) -> None:
         storage = tensor.untyped_storage()
-        key = storage._cdata
-        known = self._live.get(key)
-        size = storage.nbytes()
-        if known is not None:
+        key, size = storage._cdata, storage.nbytes()
+        if (known := self._live.get(key)) is not None:
             if known[0].size == size:
                 if category == "gradients" or category == "optimizer state":
                     known[0].category = category
@@ -173,7 +171,7 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if func.namespace == "prim":  # what asks a tensor something, such as its device, and computes nothing
+        if func is torch.ops.prim.device.default:  # computes nothing, and only fake tensors ask it here
             return result
         self._tracker.watch(func, (args, kwargs), result)
         return result
