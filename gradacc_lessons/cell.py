@@ -1,6 +1,8 @@
 """Which cell of a notebook runs, and what an earlier run of it left behind, which is on the page no longer."""
 
+import sys
 from collections.abc import Callable, Hashable
+from threading import current_thread, main_thread
 from typing import Any
 
 _SHOWN: dict[tuple[str | None, Hashable], Callable[[], None]] = {}
@@ -19,6 +21,16 @@ def running_cell() -> str | None:
         return None
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     return str(parent.get("metadata", {}).get("cellId") or shell.history_manager.input_hist_raw[-1])
+
+
+def number_of_cell() -> int | None:
+    """The number of the cell that runs; None where none does: outside a notebook, in a callback, in another thread."""
+    ipython = sys.modules.get("IPython")  # a notebook has imported it; a terminal need not
+    shell: Any = ipython.get_ipython() if ipython is not None else None
+    if shell is None or not hasattr(shell, "get_parent") or current_thread() is not main_thread():
+        return None
+    asked_for = shell.get_parent().get("header", {}).get("msg_type")
+    return int(shell.execution_count) if asked_for == "execute_request" else None
 
 
 def supersede(what: Hashable, retire: Callable[[], None]) -> None:

@@ -1,9 +1,10 @@
 """What a learner gets back: text that shows itself, in a notebook and out of it, with nothing in it taken as HTML."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
+from gradacc_lessons.cell import number_of_cell
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.grade import Grade, fill
 from gradacc_lessons.quiz.sentences import joined
@@ -57,6 +58,23 @@ class Feedback(Note):
     """Whether it goes towards the result; False for a second answer in the same take."""
     mistake: str | None = None
     """Which misconception it shows, if that is known."""
+    shown_in: int | None = None
+    """The number of the cell that has shown it already; None if none has."""
+
+    def _ipython_display_(self) -> None:
+        if self.shown_in is None or self.shown_in != number_of_cell():
+            raise NotImplementedError  # then IPython shows it as it shows any note
+
+
+def shown(feedback: Feedback) -> Feedback:
+    """Show it now, if a cell asks for it: a notebook shows only the last line of a cell by itself."""
+    number = number_of_cell()
+    if number is None:
+        return feedback
+    from IPython.display import display
+
+    display(feedback)
+    return replace(feedback, shown_in=number)
 
 
 @dataclass(frozen=True, repr=False)

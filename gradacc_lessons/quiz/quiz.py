@@ -12,7 +12,7 @@ from gradacc_lessons.quiz import draw, sentences, standing, words
 from gradacc_lessons.quiz.bank import find_bank, load_bank
 from gradacc_lessons.quiz.exercise import source_of
 from gradacc_lessons.quiz.exercises import exercise
-from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded
+from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded, shown
 from gradacc_lessons.quiz.formula import Number
 from gradacc_lessons.quiz.grade import Grade, fill, grade
 from gradacc_lessons.quiz.predictions import Predicted, Predictions
@@ -119,16 +119,19 @@ class Quiz:
         """Answer a question.
 
         `value` is an option's id, several ids, a number (or its text), a line number, or the function that an
-        exercise asks for. What cannot be read as an answer costs nothing.
+        exercise asks for. What cannot be read as an answer costs nothing. What is said to it stands below the cell
+        that asks, whatever else the cell does.
         """
-        question = self.bank.question(question_id)
+        return shown(self._answered(self.bank.question(question_id), value))
+
+    def _answered(self, question: Question, value: Any) -> Feedback:
         if isinstance(question, PredictQuestion):
             return self._with_notices(self._predictions.commit(question, value, self.language))
         take = self.take  # a check takes a while, and belongs to the take in which it was asked for
         if isinstance(question, CodeQuestion):
             result = exercise(question.exercise).check(value)
         else:
-            result = grade(question, value, self.variables(question_id))
+            result = grade(question, value, self.variables(question.id))
         practice = self._keep(question, take, value, result) if result.counted else None
         return self._with_notices(graded(result, self.language, practice=practice))
 
