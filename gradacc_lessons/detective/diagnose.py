@@ -87,7 +87,7 @@ class _Check:
             return self.says(Outcome.TIMED_OUT, "time", limit=self.time_limit)
         if reply.reason == "output":
             return self.says(Outcome.CRASHED, "output", limit=KILOBYTES)
-        if reply.reason == "memory":
+        if reply.reason == "memory" or (reply.reason is None and reply.code == limits.OUT_OF_MEMORY):
             return self.says(Outcome.CRASHED, "memory", limit=MEGABYTES)
         if reply.reason is None and reply.code < 0:
             return self.says(Outcome.CRASHED, "killed", signal=ended_by)

@@ -12,6 +12,8 @@ LONGEST_TIME_LIMIT = 3600.0
 """Seconds that may be asked for at most; the clocks that hold a check to them count in 32 bits."""
 MEMORY_LIMIT = 2**29
 """Bytes a check may take on top of what the idle worker holds."""
+OUT_OF_MEMORY = 86
+"""Exit code of a check that has no memory left for its answer; one that nobody ends a program with."""
 OUTPUT_LIMIT = 2**20
 """Bytes a check may print."""
 FILE_LIMIT = 2**20

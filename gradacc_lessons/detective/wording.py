@@ -100,8 +100,8 @@ SENTENCES: dict[str, Text] = {
         "hij zonder einde?",
     ),
     "output": Text(
-        "The loop prints without end; it was stopped after {limit} kB.",
-        "De lus blijft maar printen; hij is gestopt na {limit} kB.",
+        "The loop prints too much: more than {limit} kB. It was stopped there.",
+        "De lus print te veel: meer dan {limit} kB. Daar is hij gestopt.",
     ),
     "exit": Text(
         "The loop ends the whole program instead of returning (sys.exit, exit or quit).",

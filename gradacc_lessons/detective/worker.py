@@ -136,6 +136,8 @@ def _be_the_child(
         frame = memoryview(answer(header, arrays))
         while frame:
             frame = frame[os.write(3, frame) :]
+    except MemoryError:  # there was not even enough left to say so
+        os._exit(limits.OUT_OF_MEMORY)
     finally:
         os._exit(0)
 

@@ -251,6 +251,22 @@ def test_misbehaviour_is_named_in_words(name):
     assert "Traceback" not in found.message
 
 
+@pytest.mark.parametrize(
+    "clip", ["pass", "clip_grad_norm_(model.parameters(), 1e6)", "clip_grad_value_(model.parameters(), 1e6)"]
+)
+def test_what_is_said_of_clipping_that_never_cuts_is_true_of_each_way_not_to(clip):
+    source = FAULTS["clip_too_late"].source
+    late = "        optimizer.step()\n        clip_grad_norm_(model.parameters(), max_norm)\n"
+    assert source.count(late) == 1
+    never = source.replace(late, f"        {clip}\n        optimizer.step()\n").replace(
+        "import clip_grad_norm_", "import clip_grad_norm_, clip_grad_value_"
+    )
+    diagnosis = diagnose(compiled(never), "windows")
+    assert diagnosis.faults == ("clip_too_late",)
+    ways = ("The clipping comes after the update", "it is missing", "its threshold is not max_norm but higher")
+    assert all(way in diagnosis.message for way in ways)
+
+
 def test_a_crash_shows_the_learners_own_line():
     found = diagnose(wrong_loops.divides_by_zero)
     assert "return 1 / 0" in found.message

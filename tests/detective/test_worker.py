@@ -32,7 +32,9 @@ HOSTILE = {
     "exits_hard": (Outcome.CRASHED, "ended without an answer (exit code 0)"),
     "kills_itself": (Outcome.CRASHED, "ended by signal SIGKILL"),
     "segfault": (Outcome.CRASHED, "ended by signal SIGSEGV"),
-    "prints": (Outcome.CRASHED, "prints without end; it was stopped after 1024 kB"),
+    "prints": (Outcome.CRASHED, "The loop prints too much: more than 1024 kB. It was stopped there."),
+    "prints_much_and_ends": (Outcome.CRASHED, "The loop prints too much: more than 1024 kB. It was stopped there."),
+    "has_no_memory_to_say_so": (Outcome.CRASHED, "more memory than the 512 MB"),
     "writes_to_every_pipe": (Outcome.CRASHED, "no readable answer"),
     "fills_the_disk": (Outcome.CRASHED, "File too large"),
 }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 
 import torch
 
@@ -148,6 +149,21 @@ def segfault(model, optimizer, micro_batches, loss_fn, accumulation_steps):
 def prints(model, optimizer, micro_batches, loss_fn, accumulation_steps):
     while True:
         print("still training " * 100)
+
+
+def prints_much_and_ends(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    for _ in range(2000):
+        print("still training " * 100)
+
+
+def has_no_memory_to_say_so(model, optimizer, micro_batches, loss_fn, accumulation_steps):
+    """As after millions of calls within one another, whose traceback fills what is left."""
+
+    def full(*_):
+        raise MemoryError
+
+    traceback.extract_tb = full
+    raise MemoryError
 
 
 def writes_to_every_pipe(model, optimizer, micro_batches, loss_fn, accumulation_steps):

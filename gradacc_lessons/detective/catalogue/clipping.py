@@ -58,9 +58,11 @@ CLIPPING = (
         ),
         Text(
             "The optimizer updates with a gradient longer than max_norm. The clipping comes after the "
-            "update, when it no longer matters, or it is missing.",
+            "update, when it no longer matters, or it is missing, or its threshold is not max_norm but "
+            "higher than any gradient here.",
             "De optimizer doet een update met een gradient die langer is dan max_norm. Het clippen komt "
-            "na de update, als het niet meer uitmaakt, of het ontbreekt.",
+            "na de update, als het niet meer uitmaakt, of het ontbreekt, of de drempel is niet max_norm "
+            "maar hoger dan elke gradient hier.",
         ),
         (
             Text(
