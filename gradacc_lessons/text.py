@@ -19,3 +19,9 @@ class Text:
         if language not in LANGUAGES:
             raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
         return self.nl if language == "nl" else self.en
+
+
+def counted(number: int, unit: str) -> str:
+    """The number with its unit, in the singular or the plural: 1 update, 1,024 micro-batches."""
+    plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+    return f"{number:,} {unit if number == 1 else plural}"

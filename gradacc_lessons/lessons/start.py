@@ -53,14 +53,9 @@ def count_epoch(task: Task, recipe: Recipe, predicted_updates: float | None = No
                 optimizer.step()
                 optimizer.zero_grad()
                 updates += 1
-            yield {
-                "micro_batch": micro_batches,
-                "update": updates,
-                "window": updates + (position < len(window)),
-                "position": position,
-                "examples": examples,
-                "loss": float(loss_sum.detach()) / task.count(batch),
-            } | planned
+            so_far = {"micro_batch": micro_batches, "update": updates, "examples": examples}
+            here = {"window": updates + (position < len(window)), "position": position}
+            yield so_far | here | {"loss": float(loss_sum.detach()) / task.count(batch)} | planned
         if examples == task.examples:
             return
 
@@ -120,15 +115,16 @@ class EpochFigure(LiveFigure):
         blocks, loss = self._axes
         guess, windows, top = last["predicted_updates"], last["of_updates"], HEADROOM * last["accumulation_steps"]
         known = bool(pd.notna(guess))
-        inside = known and guess <= WIDEST * windows
+        below = known and guess < 0
+        inside = known and 0 <= guess <= WIDEST * windows
         right = 1.02 * max(windows, guess if inside else 0) + 0.6
         for ax in (blocks, loss):
             self.set_limits(ax, x=(0.0, right))
         self.set_limits(blocks, y=(0.0, top))
-        at = guess if inside else right
+        at = guess if inside else 0 if below else right
         self._guess.set_data([at, at] if inside else [], [0, top] if inside else [])
-        arrow = "" if inside else "→ "
-        self._guess_label.set_text(f" your prediction: {guess:g} {arrow}" if known else "")
+        before, after = "← " if below else "", "" if inside or below else "→ "
+        self._guess_label.set_text(f" {before}your prediction: {guess:g} {after}" if known else "")
         self._guess_label.set(position=(at, top), ha="right" if at > right / 2 else "left")
 
 

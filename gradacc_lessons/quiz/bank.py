@@ -10,6 +10,9 @@ from gradacc_lessons.quiz.formula import Formula
 from gradacc_lessons.quiz.questions import Bank, NumberQuestion, SpotQuestion
 from gradacc_lessons.quiz.yaml_lines import Document, Path_, YamlError, load
 
+LONGEST_TEXT = 300
+"""Characters of a file's own that a message quotes at most."""
+
 
 class BankError(ValueError):
     """A bank cannot be used. Its text is the first problem; `problems` holds them all, one line each."""
@@ -48,7 +51,12 @@ def where(path: Path, document: Document, at: Path_, what: str) -> str:
     while known not in document.lines:
         known = known[:-1]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
-    return f"{path}:{document.lines[known]}: {field or 'file'}: {' '.join(what.split())}"
+    return f"{path}:{document.lines[known]}: {_short(field) or 'file'}: {_short(' '.join(what.split()))}"
+
+
+def _short(text: str) -> str:
+    """Readable, whatever stands in the file."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 _PLAIN_WORDS = {

@@ -27,7 +27,7 @@ from gradacc_lessons.quiz.questions import (
     SpotQuestion,
 )
 from gradacc_lessons.quiz.yaml_lines import Document, Path_
-from gradacc_lessons.text import LANGUAGES, Text
+from gradacc_lessons.text import LANGUAGES, Text, counted
 
 SEEDS = 1_000
 """For how many learners the numbers of each question are tried."""
@@ -64,7 +64,7 @@ def summary(folder: Path | str) -> str:
     questions = [question for bank in banks for question in bank.questions]
     kinds = sorted({question.kind for question in questions})
     counts = ", ".join(f"{sum(each.kind == kind for each in questions)} {kind}" for kind in kinds)
-    return f"{len(banks)} banks, {len(questions)} questions ({counts})"
+    return f"{counted(len(banks), 'bank')}, {counted(len(questions), 'question')} ({counts})"
 
 
 def _known_elsewhere(file: Path, bank: Bank, document: Document, seen: dict[str, str]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
+from gradacc_lessons.text import counted
+
 SECONDS_BETWEEN_PICTURES = 0.05
 SECONDS_BETWEEN_LOOKS = 0.005
 """How often whoever waits looks whether the worker has ended."""
@@ -126,9 +128,3 @@ class Worker:
             self._paint(run)
         done = f"{counted(len(self.rows), run.unit)} in {time.monotonic() - began:.1f} s."
         self._announce(f"Done: {done}" if self.complete else f"Stopped after {done}")
-
-
-def counted(number: int, unit: str) -> str:
-    """The number with its unit, in the singular or the plural: 1 update, 1,024 micro-batches."""
-    plural = f"{unit}es" if unit.endswith("ch") else f"{unit}s"
-    return f"{number:,} {unit if number == 1 else plural}"

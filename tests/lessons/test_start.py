@@ -118,6 +118,16 @@ def test_the_table_has_the_counts() -> None:
     }
 
 
+@pytest.mark.parametrize("guess", [-0.5, -5.0, -1e308])
+def test_a_prediction_below_nothing_is_named_at_the_edge_and_not_drawn_outside(guess: float) -> None:
+    figure = EpochFigure()
+    figure.draw(epoch(8, 4, guess))
+    assert len(figure._guess.get_xdata()) == 0 and figure._axes[0].get_xlim()[0] == 0
+    label = figure._guess_label
+    assert label.get_text().strip() == f"← your prediction: {guess:g}"
+    assert label.get_position()[0] == 0 and label.get_ha() == "left"
+
+
 @pytest.mark.parametrize(
     ("guess", "right_of_axis"), [(48.0, False), (10.0, False), (72.0, False), (192.0, True), (4000.0, True)]
 )

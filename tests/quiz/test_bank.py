@@ -29,6 +29,16 @@ def line_of(path: Path, text: str) -> int:
     return next(number for number, line in enumerate(lines, start=1) if text in line)
 
 
+@pytest.mark.parametrize(
+    "long", ["k" * 100_000, "k" * 100_000 + ": 1", "id: " + "k" * 100_000], ids=["text", "key", "id"]
+)
+def test_whatever_stands_in_a_file_its_message_can_be_read(tmp_path: Path, long: str) -> None:
+    bank = tmp_path / "90_small.yaml"
+    bank.write_text(f"lesson: 90_small\n{long}\n", encoding="utf-8")
+    for problem in problems(bank):
+        assert len(problem) < len(str(bank)) + 700
+
+
 def test_the_small_bank_is_read(small: Bank) -> None:
     assert [question.kind for question in small.questions] == [
         "choice", "multiple", "number", "spot", "predict", "predict", "code",
