@@ -17,6 +17,8 @@ from gradacc_lessons.detective.wire import Array, pack
 
 REQUIRED = 5
 """model, optimizer, micro_batches, loss_fn, accumulation_steps: passed by position."""
+MOST_NUMBERS = 16
+"""A function may return so many at once."""
 OURS = Path(__file__).resolve().parent
 
 
@@ -67,8 +69,15 @@ def _try(
     return {**reply, "records": records, "seconds": seconds}, found
 
 
-def plain(value: Any) -> float | None:
-    """A number as JSON has it, also out of a tensor or array of one element; None for anything else, True included."""
+def plain(value: Any) -> Any:
+    """A number as JSON has it, also out of a tensor or array of one element; several in a tuple or list as a list.
+    None for anything else, True included."""
+    if type(value) in (tuple, list) and len(value) <= MOST_NUMBERS:
+        return [_number(each) for each in value]
+    return _number(value)
+
+
+def _number(value: Any) -> float | None:
     with contextlib.suppress(Exception):  # the learner's own type may do anything here
         value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None

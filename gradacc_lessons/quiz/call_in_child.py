@@ -18,8 +18,8 @@ Problem = Literal["timed_out", "not_implemented", "raised", "ended"]
 class Returned:
     """What came back."""
 
-    values: list[float | None]
-    """One per call; None for what is not a number."""
+    values: list[Any]
+    """One per call, as it was read; None for what could not be read so."""
     problem: Problem | None = None
     """Why there is nothing to judge; None if every call returned."""
     detail: str = ""
@@ -28,8 +28,21 @@ class Returned:
     """The line of the learner's code where it happened, if that is known."""
 
 
-def call_in_child(function: Callable[..., Any], calls: Sequence[Call]) -> Returned:
-    """Call `function` with each tuple of arguments, in a process that can be ended."""
+def number(value: Any) -> float | None:
+    """What came back, if it is a number."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def whole_pair(value: Any) -> tuple[int, int] | None:
+    """What came back, if it is two whole numbers."""
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    pair = [each for each in value if number(each) is not None and float(each).is_integer()]
+    return (int(pair[0]), int(pair[1])) if len(pair) == 2 else None
+
+
+def call_in_child(function: Callable[..., Any], calls: Sequence[Call], read: Callable[[Any], Any] = number) -> Returned:
+    """Call `function` with each tuple of arguments, in a process that can be ended; `read` takes what comes back."""
     try:
         source = portable(function)
     except NotPortableError as error:
@@ -45,7 +58,7 @@ def call_in_child(function: Callable[..., Any], calls: Sequence[Call]) -> Return
     if said.get("status") == "raised":
         return _raised(said)
     if isinstance(values, list) and len(values) == len(calls):
-        return Returned([_number(value) for value in values])
+        return Returned([read(value) for value in values])
     return Returned([], "ended", reply.reason or f"exit code {reply.code}")
 
 
@@ -53,7 +66,3 @@ def _raised(said: dict[str, Any]) -> Returned:
     kind, text, line = str(said.get("type")), str(said.get("text", "")), said.get("line")
     problem: Problem = "not_implemented" if kind == "NotImplementedError" else "raised"
     return Returned([], problem, f"{kind}: {text}" if text else kind, line if isinstance(line, int) else None)
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

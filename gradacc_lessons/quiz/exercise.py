@@ -123,7 +123,7 @@ class ValueCheck:
         calls = [call for group in self.groups for call in group.calls]
         returned = call_in_child(function, calls)
         if returned.problem is not None:
-            return _did_not_return(exercise, returned)
+            return did_not_return(exercise, returned)
         right = self.values(exercise.solution, exercise.function)
         if _equal(returned.values, right):
             total = len(self.groups)
@@ -169,7 +169,7 @@ class ValueCheck:
         return Grade(0.0, False, text)
 
 
-def _did_not_return(exercise: Exercise, returned: Returned) -> Grade:
+def did_not_return(exercise: Exercise, returned: Returned) -> Grade:
     """A call that raised, hung, or came back without an answer."""
     if returned.problem == "timed_out":
         return _timed_out(exercise)

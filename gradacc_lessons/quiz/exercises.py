@@ -1,6 +1,7 @@
 """The exercises of the course. Beside each stand wrong answers that must fail, with what they must be told."""
 
 from gradacc_lessons.quiz.exercise import Exercise, Group, LoopCheck, ValueCheck, WrongAnswer
+from gradacc_lessons.quiz.exercises_memory import CHOOSE_FOR_BUDGET, FIND_LEAK
 from gradacc_lessons.text import Text
 
 _UPDATES = "def updates_per_epoch(examples, micro_batch_size, accumulation_steps):\n"
@@ -242,7 +243,8 @@ REPAIR_SCALE = Exercise(
 )
 
 EXERCISES: dict[str, Exercise] = {
-    exercise.key: exercise for exercise in (UPDATES_PER_EPOCH, TRAIN_EPOCH_WINDOWS, REPAIR_SCALE)
+    exercise.key: exercise
+    for exercise in (UPDATES_PER_EPOCH, TRAIN_EPOCH_WINDOWS, REPAIR_SCALE, FIND_LEAK, CHOOSE_FOR_BUDGET)
 }
 """Every exercise, by the key that the banks use."""
 

@@ -29,6 +29,7 @@ REPAIRS = {
     ("scale-loop-running", 4): "        loss = loss_fn(model, batch) / accumulation_steps",
     ("scale-loop-inside", 5): "        for parameter in model.parameters() if k % accumulation_steps == 0 else ():",
     ("scale-loop-inside", 6): "            parameter.grad /= accumulation_steps if k % accumulation_steps == 0 else 1",
+    ("mem-spot-log", 6): "        report = report + loss.detach() * accumulation_steps",
 }
 FAULTS = {
     "acc-spot-zero": "zero_grad_every_micro_batch",
@@ -39,6 +40,8 @@ FAULTS = {
     "scale-loop-log": "missing_scale",
     "scale-loop-batch-size": "divided_by_micro_batch_size",
 }
+MEMORY_FAULTS = {"mem-spot-log": "graphs_kept_alive"}
+"""Listings with the right gradient, and the memory of the full batch."""
 SPOTS = [each for bank in all_banks().values() for each in bank.questions if each.kind == "spot"]
 CUTS = [(8, 4), (4, 2), (2, 8)]
 
@@ -50,7 +53,7 @@ def test_every_listing_that_is_a_whole_loop_is_covered() -> None:
         for each in bank.questions
         if "def train_epoch" in (getattr(each, "code", None) or "")
     }
-    assert with_loops == {*FAULTS, "scale-loop-after"}
+    assert with_loops == {*FAULTS, *MEMORY_FAULTS, "scale-loop-after"}
     assert {each.id for each in SPOTS} == {question_id for question_id, _ in REPAIRS}
 
 
@@ -70,11 +73,26 @@ def test_the_accepted_lines_are_those_that_can_be_repaired_alone(spot) -> None: 
             assert is_right(*digits_epoch(compiled("\n".join(lines)), *cut)), line
 
 
-@pytest.mark.parametrize("question_id", FAULTS)
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("question_id", MEMORY_FAULTS)
+def test_a_listing_that_only_wastes_memory_has_the_right_gradient(question_id: str, cut: tuple[int, int]) -> None:
+    assert is_right(*digits_epoch(compiled(question(question_id).code), *cut))
+
+
+@pytest.mark.parametrize("question_id", [*FAULTS, *MEMORY_FAULTS])
 def test_the_diagnosis_names_the_mistake_of_the_listing(question_id: str) -> None:
     diagnosis = diagnose(compiled(question(question_id).code), scope="windows")
     assert diagnosis.outcome.name == "WRONG"
-    assert list(diagnosis.faults) == [FAULTS[question_id]]
+    assert list(diagnosis.faults) == [(FAULTS | MEMORY_FAULTS)[question_id]]
+
+
+@pytest.mark.parametrize("question_id", MEMORY_FAULTS)
+def test_the_repaired_line_frees_the_memory(question_id: str) -> None:
+    spot = question(question_id)
+    (line,) = spot.line
+    lines = spot.listing()
+    lines[line - 1] = REPAIRS[question_id, line]
+    assert diagnose(compiled("\n".join(lines)), scope="windows").outcome.name == "CORRECT"
 
 
 def test_the_loop_that_divides_after_the_window_is_right() -> None:
