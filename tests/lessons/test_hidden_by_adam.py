@@ -1,5 +1,6 @@
 """Lesson 02, what optimizers hide: relations over seeds, and what the explorer's controls do."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -61,6 +62,20 @@ def test_adam_does_not_hide_a_divisor_that_changes_within_the_window(mistake: An
     hidden = collect(over_seeds(mistake, settings=["adam"], seeds=3, updates=20))["distance"]
     running = collect(over_seeds("running", settings=["adam"], seeds=3, updates=20))["distance"]
     assert running.min() > 10 * hidden.max()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_under_adam_a_divisor_of_k_plus_1_ends_near_a_fifth_and_a_missing_1_over_n_far_below(seed: int) -> None:
+    """What the lesson says of the explorer's curve, which is drawn for 80 updates with b = 8 and N = 16."""
+    recipe = replace(SETTINGS["adam"].recipe(8, 16), precision="float64", seed=seed)
+    task = digits("mlp", dtype=torch.float64)
+    running, missing = (
+        [row["distance"] for row in lockstep(task, recipe, mistake, UPDATES)]  # type: ignore[arg-type]
+        for mistake in ("running", "none")
+    )
+    assert running[0] > 2 * running[-1]
+    assert all(0.15 < distance < 0.3 for distance in running[UPDATES // 2 :])
+    assert max(missing) < 0.01
 
 
 def test_sgd_without_1_over_n_is_sgd_with_n_times_the_learning_rate() -> None:
