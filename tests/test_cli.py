@@ -1,5 +1,6 @@
 """The command line is thin: each command answers, has an example, and a mistake is a sentence and an exit code."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 import click
 import pytest
 from click.testing import CliRunner
+from memory.small_models import config_file
 
 from gradacc_lessons import __version__
 from gradacc_lessons.cli import main
@@ -204,6 +206,97 @@ def test_a_diagnosis_makes_no_file_and_speaks_the_language_of_the_one_there_is(t
     before = sorted(path.name for path in home.iterdir())
     assert run("diagnose", loop(tmp_path, CORRECT)).output.startswith("✔ Goed.")
     assert sorted(path.name for path in home.iterdir()) == before
+
+
+PARTS = """
+import torch
+from torch import nn
+from helper_beside_it import WIDTH
+
+def parts():
+    def build_model():
+        return nn.Sequential(nn.Linear(WIDTH, 64), nn.ReLU(), nn.Linear(64, 3))
+    def loss_fn(model, batch):
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+    def make_batch(size):
+        return torch.zeros(size, WIDTH), torch.zeros(size, dtype=torch.long)
+    return build_model, loss_fn, make_batch
+"""
+
+
+def planned(tmp_path, source=PARTS, *options, function="parts", memory="1MiB", target="24"):
+    file = tmp_path / "my_model.py"
+    file.write_text(source, encoding="utf-8")
+    (tmp_path / "helper_beside_it.py").write_text("WIDTH = 256", encoding="utf-8")
+    return run("plan", f"{file}:{function}", "--target-batch", target, "--memory", memory, *options)
+
+
+def test_a_plan_is_a_table_with_reasons_and_lines_to_paste(tmp_path):
+    result = planned(tmp_path, PARTS, "--clip", "1.0")
+    assert result.exit_code == 0, result.output
+    for words in ("target          24 examples", "measured peak ", "All 24 examples fit at once", "# HF Trainer"):
+        assert words in result.stdout
+    assert "per_device_train_batch_size=24" in result.stdout and "max_grad_norm=1.0" in result.stdout
+    assert '"train_batch_size": 24' in result.stdout and "accumulate_grad_batches=1" in result.stdout
+
+
+def test_a_plan_for_programs_is_json_and_nothing_else(tmp_path):
+    result = planned(tmp_path, PARTS, "--json", "--no-verify", "--optimizer", "sgd", "--precision", "bf16")
+    found = json.loads(result.stdout)
+    assert found["target_batch_size"] == 24 and found["budget_bytes"] == 2**20 and found["measured"] is None
+    assert set(found["lines"]) == {"loop", "huggingface", "accelerate", "lightning", "deepspeed"}
+    assert "torch.bfloat16" in found["lines"]["loop"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"memory": "24 GiBs"}, "'24 GiBs' is no size: write a number and a unit, such as 24GiB"),
+        ({"memory": "10KiB"}, "no window fits in 10.0 KiB: even one example at a time"),
+        ({"target": "-3"}, "the target batch must be a whole number of examples, at least 1; it is -3"),
+        ({"function": "other"}, "has no function 'other'"),
+        ({"function": "no name"}, "is not of the form FILE:FUNCTION"),
+        ({"source": "def parts(:"}, "failed with SyntaxError: "),
+        ({"source": "import sys\nsys.exit('stop')"}, "failed with SystemExit: stop, at line 2"),
+        ({"source": "def parts():\n    return 1, 2, 3"}, "it must return (build_model, loss_fn, make_batch)"),
+        (
+            {"source": PARTS.replace("model(batch[0])", "model(batch[7])")},
+            "IndexError: tuple index out of range, at line",
+        ),
+        ({"source": PARTS.replace("(size, WIDTH)", "(9, WIDTH)")}, "make_batch(12) must give a batch of 12 examples"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_planned_is_a_sentence(tmp_path, change, words):
+    result = planned(tmp_path, change.pop("source", PARTS), "--no-verify", **change)
+    assert result.exit_code == 1
+    error = next(line for line in result.output.splitlines() if line.startswith("Error: "))
+    assert words in error and "Traceback" not in result.output and result.output.endswith(error + "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name what to plan: either FILE:FUNCTION, or --model"),
+        (("x.py:f", "--model", "c.json"), "name what to plan: either FILE:FUNCTION, or --model"),
+        (("--model", "c.json"), "with --model, say how many tokens the longest example has"),
+        (("missing.py:parts",), "there is no file missing.py"),
+        (("--model", "missing.json", "--sequence", "8"), "there is no file missing.json"),
+    ],
+)
+def test_a_plan_of_nothing_is_a_sentence(arguments, words):
+    result = run("plan", *arguments, "--target-batch", "8", "--memory", "1GiB")
+    assert result.exit_code == 1
+    assert f"Error: {words}" in result.output and "Traceback" not in result.output
+
+
+def test_a_configuration_file_is_planned(tmp_path):
+    file = config_file(tmp_path, "llama")
+    wishes = ("--sequence", "16", "--target-batch", "7", "--memory", "12MiB", "--no-verify", "--json")
+    result = run("plan", "--model", str(file), *wishes)
+    found = json.loads(result.stdout)
+    assert sum(batch["count"] * batch["size"] for batch in found["micro_batches"]) == 7
+    assert found["predicted"]["peak_bytes"] <= 12 * 2**20
 
 
 def test_publish_refuses_what_is_no_repository_in_a_sentence():

@@ -1,0 +1,84 @@
+"""Language models from configuration files, and files that are none."""
+
+import json
+import sys
+
+import pytest
+import torch
+from memory.small_models import WORDS, config_file
+
+from gradacc_lessons.memory.config import NEEDS, parts_of_config
+from gradacc_lessons.memory.forecast import Forecast
+from gradacc_lessons.memory.trial import Trial
+from gradacc_lessons.recipe import Recipe
+
+pytest.importorskip("transformers")
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_the_parts_are_a_model_its_loss_and_its_longest_batch(name, tmp_path):
+    build_model, loss_fn, make_batch = parts_of_config(config_file(tmp_path, name), 16)
+    model, batch = build_model(), make_batch(3)
+    assert batch["input_ids"].shape == batch["labels"].shape == (3, 16) and int(batch["input_ids"].max()) < WORDS
+    assert batch["input_ids"].data_ptr() != batch["labels"].data_ptr()  # as when trained
+    loss = loss_fn(model, batch)
+    assert loss.dim() == 0 and abs(float(loss) - torch.tensor(WORDS).log()) < 1
+    assert next(model.parameters()).dtype == torch.float32
+
+
+def test_the_recipes_precision_counts_and_not_the_files(tmp_path):
+    file = config_file(tmp_path, "llama")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"dtype": "bfloat16", "torch_dtype": "bfloat16"}))
+    parts = parts_of_config(file, 16)
+    assert next(parts[0]().parameters()).dtype == torch.float32
+    half, whole = (Forecast(*parts, Recipe(precision=p)).profile(4, 2) for p in ("bfloat16", "float32"))
+    assert half.by_category["parameters"] / whole.by_category["parameters"] == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_its_prediction_is_what_a_real_window_takes(name, tmp_path):
+    forecast = Forecast(*parts_of_config(config_file(tmp_path, name), 16), Recipe(optimizer="adamw"))
+    assert forecast.peak(8, 2) == pytest.approx(Trial(forecast).peak((4, 4)).peak_bytes, rel=0.002)
+
+
+def test_without_architectures_the_type_decides(tmp_path):
+    file = config_file(tmp_path, "llama")
+    content = json.loads(file.read_text())
+    del content["architectures"]
+    file.write_text(json.dumps(content))
+    assert type(parts_of_config(file, 8)[0]()).__name__ == "LlamaForCausalLM"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "is no model configuration that transformers knows"),
+        ("[1]", "is no model configuration that transformers knows"),
+        ('{"model_type": "nope"}', "is no model configuration that transformers knows: .*nope"),
+        ('{"model_type": "t5", "architectures": ["T5Model"]}', "describes T5Model, which is neither a causal nor"),
+        ('{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}', "neither a causal nor a masked"),
+    ],
+)
+def test_what_describes_no_language_model_is_one_sentence(content, words, tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text(content)
+    for path in (file, tmp_path):
+        with pytest.raises(ValueError, match=words) as refused:
+            parts_of_config(path, 16)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_and_too_long_a_sequence_are_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="there is no file"):
+        parts_of_config(tmp_path / "no.json", 16)
+    with pytest.raises(ValueError, match="this model has 512 positions, fewer than a sequence of 513 tokens"):
+        parts_of_config(config_file(tmp_path, "bert"), 513)
+    with pytest.raises(ValueError, match="a sequence needs at least 1 token"):
+        parts_of_config(config_file(tmp_path, "bert"), 0)
+
+
+def test_without_transformers_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ImportError) as refused:
+        parts_of_config(tmp_path / "config.json", 16)
+    assert str(refused.value) == NEEDS and "pip install 'gradacc-lessons[models]'" in NEEDS

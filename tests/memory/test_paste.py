@@ -1,0 +1,132 @@
+"""The lines to paste are run where what they are for is installed, and say what was planned."""
+
+import ast
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+
+from gradacc_lessons.memory.paste import (
+    FRAMEWORKS,
+    accelerate,
+    deepspeed,
+    huggingface,
+    largest_divisor,
+    lightning,
+    loop,
+    what_equal_sizes_cost,
+)
+from gradacc_lessons.recipe import Recipe
+
+RECIPES = [
+    Recipe(optimizer="adamw", precision="autocast", max_norm=1.0, checkpointing=True),
+    Recipe(optimizer="momentum"),
+    Recipe(optimizer="adam", precision="bfloat16"),
+    Recipe(optimizer="adafactor", precision="float64"),
+    Recipe(optimizer="adamw", optimizer_kernel="fused"),
+]
+
+
+@pytest.mark.parametrize("target", [1, 7, 12, 97, 256])
+def test_the_largest_divisor_is_one_and_no_larger_number_is(target):
+    for at_most in range(1, target + 1):
+        found = largest_divisor(target, at_most)
+        assert target % found == 0 and found <= at_most
+        assert not any(target % size == 0 for size in range(found + 1, at_most + 1))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.optimizer)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_framework_gets_code_with_the_planned_sizes(framework, recipe):
+    text = FRAMEWORKS[framework](32, 8, recipe)
+    ast.parse(text)
+    assert "32" in text and "8" in text
+    assert ("checkpointing_enable" in text or "gradient_checkpointing=True" in text) == recipe.checkpointing
+
+
+def test_deepspeeds_sizes_multiply_to_the_target():
+    names = {}
+    exec(deepspeed(32, 8, RECIPES[0].__class__(max_norm=0.5)), names)
+    config = names["config"]
+    assert config["train_batch_size"] == 256
+    assert config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] == 256
+    assert config["gradient_clipping"] == 0.5 and "bf16" not in config
+    exec(deepspeed(4, 2, Recipe(precision="bfloat16")), names)
+    assert names["config"]["bf16"] == {"enabled": True}
+
+
+def test_the_loop_trains_as_the_whole_batch_does():
+    """The lines themselves, on float64: after one update the weights are the full batch's."""
+    torch.manual_seed(0)
+    x, y = torch.randn(10, 4, dtype=torch.float64), torch.randint(3, (10,))
+    model = nn.Linear(4, 3).double()
+    whole = nn.Linear(4, 3).double()
+    whole.load_state_dict(model.state_dict())
+    names = {
+        "torch": torch,
+        "DataLoader": lambda data, **options: DataLoader(data, **{**options, "shuffle": False}),
+        "data": list(zip(x, y, strict=True)),
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.5),
+        "loss_sum": lambda network, batch: F.cross_entropy(network(batch[0]), batch[1], reduction="sum"),
+        "count": lambda batch: len(batch[0]),
+    }
+    exec(loop([4, 3, 3], Recipe(max_norm=0.1)), names)
+    F.cross_entropy(whole(x), y).backward()
+    nn.utils.clip_grad_norm_(whole.parameters(), 0.1)
+    torch.optim.SGD(whole.parameters(), lr=0.5).step()
+    for mine, right in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(mine, right, rtol=0, atol=1e-12)
+
+
+def test_what_one_size_costs_is_said_only_where_it_costs():
+    assert what_equal_sizes_cost([32] * 8) == ""
+    said = what_equal_sizes_cost([52, 51, 51, 51, 51])
+    assert "The largest that divides 256 and fits is 32: 8 forwards and backwards for each update instead of 5" in said
+    assert "A target of 255 = 5 x 51" in said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.optimizer)
+def test_transformers_takes_its_line(recipe, tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.chdir(tmp_path)
+    names = {"torch": torch, "model": nn.Linear(2, 2)}
+    text = huggingface(4, 3, recipe)
+    if not torch.cuda.is_available():  # without a GPU, transformers wants to hear that this is meant
+        text = text.replace("bf16=True,", "bf16=True, use_cpu=True,")
+    exec(text, names)
+    made = names["args"]
+    assert made.train_batch_size * made.gradient_accumulation_steps == 12
+    assert made.bf16 == (recipe.precision == "autocast") and made.gradient_checkpointing == recipe.checkpointing
+    assert made.max_grad_norm == (recipe.max_norm or 0.0)
+
+
+@pytest.mark.long
+def test_accelerate_takes_its_lines():
+    pytest.importorskip("accelerate")
+    data = [(torch.randn(4), torch.tensor(k % 3)) for k in range(24)]
+    model = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    calls = []
+    names = {
+        "DataLoader": DataLoader, "data": data, "model": model, "optimizer": optimizer, "torch": torch,
+        "loss_fn": lambda network, batch: calls.append(len(batch[0])) or F.cross_entropy(network(batch[0]), batch[1]),
+    }  # fmt: skip
+    before = model.weight.clone()
+    exec(accelerate(4, 3, Recipe(max_norm=1.0)), names)
+    assert calls == [4] * 6 and not torch.equal(before, model.weight)
+    assert names["accelerator"].gradient_accumulation_steps == 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16", "autocast"])
+def test_lightning_takes_its_lines(precision, tmp_path, monkeypatch):
+    pytest.importorskip("lightning")
+    monkeypatch.chdir(tmp_path)
+    names = {"DataLoader": DataLoader, "data": [torch.zeros(1)] * 12}
+    exec(lightning(4, 3, Recipe(precision=precision, max_norm=1.0)), names)
+    assert names["trainer"].accumulate_grad_batches == 3 and names["trainer"].gradient_clip_val == 1.0
+    assert names["loader"].batch_size == 4
