@@ -60,7 +60,8 @@ class Checkup:
         failed = sum(not check.ok for check in self.checks)
         if not failed:
             return "Everything that the course needs works on this machine."
-        return f"{failed} of {len(self.checks)} lines say FAIL: start with the first; what to do stands beside or below it."
+        what = "start with the first; what to do stands beside or below it"
+        return f"{failed} of {len(self.checks)} lines say FAIL: {what}."
 
     def frame(self) -> "pd.DataFrame":
         """One row per check; columns check, result (OK or FAIL), found and what_to_do."""

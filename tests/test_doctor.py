@@ -101,7 +101,7 @@ BREAKS = {
     no_matplotlib: ("pictures", "matplotlib"),
     no_data: ("data", "sklearn"),
     no_course_files: ("lessons and quizzes", "no 'notebooks' folder"),
-    progress_that_cannot_be_written: ("progress file", "/dev/null/home"),
+    progress_that_cannot_be_written: ("progress file", "GRADACC_HOME/progress.sqlite cannot be written"),
     a_full_disk: ("progress file", "no room left"),
     no_process_of_its_own: ("checking your code", "no room for a process"),
 }
