@@ -74,7 +74,7 @@ def test_a_slider_moved_during_training_stops_the_older_run(lesson):
 
 def trained(lesson, cut):
     """How many updates of that cut the live picture shows; the static twin's sentence comes after the live one."""
-    live = next(text for text in sentences(lesson) if "updates the training" in text)
+    live = next(text for text in sentences(lesson) if "the training losses are" in text)
     return int(re.match(r"After (\d+)", live)[1]) if f"{cut}:" in live else 0
 
 

@@ -97,4 +97,5 @@ def test_after_a_restart_of_the_kernel_the_answers_are_still_there(lesson):
     assert "Question 2 of" in quiz.text()
     quiz.press("Previous")
     lesson.until(lambda: "answered: not right" in quiz.text(), "the first question is shown with its answer")
+    lesson.until(lambda: quiz.number().input_value() != "", "the answer stands in its field")
     assert float(quiz.number().input_value()) > 0
