@@ -58,7 +58,7 @@ def test_both_sliders_move_the_run_and_the_prediction_is_drawn(predicted: Callab
     explorer.start()
     explorer.wait(PATIENCE)
     without = explorer._picture.value
-    asked.quiz.answer("acc-predict-distance", 4.0)
+    predicted("acc-predict-distance", 4.0)
     explorer.start()
     explorer.wait(PATIENCE)
     assert explorer._picture.value != without

@@ -18,7 +18,7 @@ from gradacc_lessons.lessons.scale import (
     scaling,
 )
 from gradacc_lessons.lessons.training import collect, training_windows
-from gradacc_lessons.quiz.quiz import Predicted
+from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 60.0  # seconds; only a hang comes near it
@@ -121,7 +121,7 @@ def test_the_explorer_asks_for_the_prediction_at_each_run(predicted: Callable[..
     explorer.set(accumulation_steps=2)
     explorer.wait(PATIENCE)
     assert "predicted" not in explorer.sentence
-    asked.quiz.answer("scale-predict-ratio", 2.5)
+    predicted("scale-predict-ratio", 2.5)
     explorer.start()
     explorer.wait(PATIENCE)
     assert "You predicted 2.5" in explorer.sentence
