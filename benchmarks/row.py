@@ -8,6 +8,10 @@ from dataclasses import dataclass
 PER_SECOND = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 
 
+class NotHere(Exception):
+    """A benchmark that cannot run on this machine; the message begins with "not measured" and says why."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table."""
@@ -17,7 +21,7 @@ class Row:
     value: float
     """The figure, in `unit`."""
     unit: str
-    """s, ms, µs, or x for a ratio."""
+    """s, ms, µs, MiB, GiB, %, or x for a ratio."""
     quartiles: tuple[float, float] | None = None
     """Half of the measurements lie between these two, in `unit`."""
     at_most: float | None = None

@@ -1,5 +1,6 @@
 """Where tensors have sizes but no memory: torch's FakeTensorMode, with what models need beside it."""
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,18 +25,36 @@ _NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, Unsuppor
 @contextmanager
 def without_memory() -> Iterator[KnownNumbers]:
     """Inside, every new tensor is a fake one. What cannot be followed becomes a CannotCount, in one sentence."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known:
+        try:
+            with _conversions(), _copies(), _unlogged():
+                yield known
+        except _NO_SIZES:
+            raise CannotCount(
+                "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
+                f"holds, or it has an operation without a size rule ({known.last}). Measure it with `measure_peak`"
+            ) from None
+        except RuntimeError as error:
+            raise CannotCount(
+                f"this model cannot be followed without numbers: {known.last} failed ({_first_line(error)}). "
+                "If it runs for real, measure it with `measure_peak`"
+            ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Without torch's log of an operation that failed: the caller gets a sentence instead."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known, _conversions(), _copies():
-            yield known
-    except _NO_SIZES as error:
-        raise CannotCount(
-            "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
-            f"holds, or it has an operation without a size rule ({_operation(error)}). Measure it with `measure_peak`"
-        ) from None
-
-
-def _operation(error: BaseException) -> str:
-    return str(getattr(error, "func", None) or error).splitlines()[0]
+        yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ class KnownNumbers(TorchDispatchMode):
     def __init__(self, fake: FakeTensorMode) -> None:
         super().__init__()
         self._fake = fake
+        self.last: Any = None
+        """The operation that was dispatched last: where following failed, if it failed."""
         self._values = WeakTensorKeyDictionary()
 
     def without_memory(self, batch: Any) -> Any:
@@ -46,6 +48,7 @@ class KnownNumbers(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.prim.device.default:
             return args[0].fake_device  # asked so often that the way through FakeTensorMode costs seconds
+        self.last = func
         kwargs = kwargs or {}
         given = tensors_in((args, kwargs))
         if any(tensor.is_floating_point() for tensor in given):  # most operations: nothing is known, or will be

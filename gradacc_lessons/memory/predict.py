@@ -123,6 +123,8 @@ def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
 
 def _new(model: nn.Module) -> nn.Module:
     parameters = list(model.parameters())
+    if not any(parameter.requires_grad for parameter in parameters):
+        raise ValueError(f"{type(model).__name__} has no parameter that is trained (requires_grad), so nothing learns")
     if parameters and not any(isinstance(parameter, FakeTensor) for parameter in parameters):
         raise ValueError(
             "build_model must make a new model each time, and it returned one that was there before: "

@@ -6,6 +6,7 @@ real tensors and on the fake ones of `FakeTensorMode`, which have sizes and life
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import groupby
 from types import TracebackType
 from typing import Any, Literal, Self
 from weakref import ref
@@ -80,6 +81,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         for piece, operation in self._reused:
             if piece.died == operation:
                 piece.died = operation - 1
+        self._settle_phases()
         self._live.clear()  # and with it the references that would go on counting
 
     def watch(self, operation: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
@@ -120,6 +122,15 @@ class Tracker(AbstractContextManager["Tracker"]):
         if self.phases and self.phases[-1] == "backward" and phase != "backward":
             self._mark_gradients()
         self.phases.append(phase)
+
+    def _settle_phases(self) -> None:
+        # Around the optimizer's own step gradients are still looked at; a forward is what a backward follows.
+        runs = [(phase, sum(1 for _ in run)) for phase, run in groupby(self.phases)]
+        settled: list[Phase] = []
+        for (phase, length), (then, _) in zip(runs, [*runs, ("update", 0)][1:], strict=True):
+            around = phase == "forward" and then == "update" and settled
+            settled += ["update" if around else phase] * length
+        self.phases = settled
 
     def _add(self, tensor: Tensor, category: Category | None, born: int = -1) -> None:
         storage = tensor.untyped_storage()

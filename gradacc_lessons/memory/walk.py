@@ -9,6 +9,7 @@ from torch import Tensor
 _PLAIN = {type(None), bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format}
 """What most arguments are that are no tensors; asking whether they are mappings takes long."""
 
+
 def tensors_in(value: Any) -> list[Tensor]:
     """Every tensor in nested lists, tuples and dicts, in order."""
     found: list[Tensor] = []
