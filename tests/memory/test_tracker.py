@@ -59,7 +59,7 @@ QUICK: dict[str, Case] = {
         lambda: IMAGES().to(memory_format=torch.channels_last),
         squares,
     ),
-    "gru": (lambda: First(nn.GRU(128, 256, batch_first=True)), lambda: RANDOM(64, 12, 128), squares),
+    "gru": (lambda: First(nn.GRU(128, 256, batch_first=True)), lambda: RANDOM(96, 12, 128), squares),
     "attention": (lambda: attention(need_weights=False), lambda: RANDOM(8, 192, 256), squares),
     "attention with weights": (attention, lambda: RANDOM(6, 192, 256), squares),
     "encoder": (lambda: nn.TransformerEncoderLayer(128, 4, 512, batch_first=True), lambda: RANDOM(8, 96, 128), squares),
