@@ -107,7 +107,9 @@ def mixture_of_experts() -> Subject:
 
 def gru() -> Subject:
     """A recurrent language model."""
-    return Subject(_Recurrent, _next_token, lambda size: tuple(t[:, :24] for t in _pairs(size)), 8, blocks=False)
+    return Subject(
+        _Recurrent, _next_token, lambda size: tuple(t[:, :24].clone() for t in _pairs(size)), 8, blocks=False
+    )
 
 
 def encoder() -> Subject:
