@@ -148,7 +148,7 @@ class BytesFigure(TwoPanels):
     def _show_guess(self, guess: float | None, top: float) -> None:
         height = min(max(guess or 0.0, 0.0), 0.94 * top)
         self._guess.set_data([0, PREDICTED_FOR] if guess is not None else [], [height] * 2 if guess is not None else [])
-        self._guess_words.set_text(f"your prediction: {guess:g}" if guess is not None else "")
+        self._guess_words.set_text(f"your prediction: {guess:g} MiB" if guess is not None else "")
         self._guess_words.set_position((0.3, height + 0.01 * top))
 
 

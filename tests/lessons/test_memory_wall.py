@@ -128,7 +128,7 @@ def test_the_explorer_asks_for_the_prediction_at_each_run(tmp_path: Path) -> Non
 def test_a_prediction_is_drawn_inside_the_picture_whatever_it_is(points: pd.DataFrame, guess: float) -> None:
     figure = BytesFigure()
     figure.draw(points.assign(prediction=guess))
-    assert figure._guess_words.get_text() == f"your prediction: {guess:g}"
+    assert figure._guess_words.get_text() == f"your prediction: {guess:g} MiB"
     at, height = figure._guess.get_data()
     low, high = figure._sizes.ax.get_ylim()
     assert list(at) == [0, PREDICTED_FOR]
