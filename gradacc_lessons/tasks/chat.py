@@ -27,7 +27,7 @@ VOCABULARY = 256
 PROMPT_SHARE = 3  # at most a third of a sequence is what was said before
 SHUFFLE_SEED = 0
 # Nobody's address or number belongs into a lesson.
-_PRIVATE = re.compile(r"\S+@\S+|https?:|www\.|\d{5,}")
+_PRIVATE = re.compile(r"\S@\S|https?:|www\.|\d{5,}")
 
 
 def chat(
@@ -39,7 +39,7 @@ def chat(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Task:
-    """Continue a conversation with a small causal transformer (842,752 parameters by default).
+    """Continue a conversation with a small causal transformer (842,496 parameters by default).
 
     A batch is (tokens, labels), both (examples, length) integers: what one person said, then what the other
     answered. Only the bytes of the answer have labels; all others are IGNORED, so what counts differs from
