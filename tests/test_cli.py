@@ -263,7 +263,7 @@ def test_a_plan_for_programs_is_json_and_nothing_else(tmp_path):
             {"source": PARTS.replace("model(batch[0])", "model(batch[7])")},
             "IndexError: tuple index out of range, at line",
         ),
-        ({"source": PARTS.replace("(size, WIDTH)", "(9, WIDTH)")}, "make_batch(12) must give a batch of 12 examples"),
+        ({"source": PARTS.replace("zeros(size", "zeros(9")}, "make_batch(2) must give a batch of 2 examples"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

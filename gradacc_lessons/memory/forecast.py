@@ -17,6 +17,9 @@ from gradacc_lessons.recipe import Recipe
 FIXED = ("parameters", "gradients", "optimizer state", "inputs")
 """What does not grow with a micro-batch, the window as a whole being given."""
 
+DOUBT = 0.05
+"""How far the line may lie above the budget before it is believed."""
+
 
 def balanced(target: int, accumulation_steps: int) -> tuple[int, ...]:
     """`target` examples in so many micro-batches whose sizes differ by at most one, the larger first.
@@ -26,6 +29,10 @@ def balanced(target: int, accumulation_steps: int) -> tuple[int, ...]:
     """
     size, larger = divmod(target, accumulation_steps)
     return (size + 1,) * larger + (size,) * (accumulation_steps - larger)
+
+
+class RefusesOne(ValueError):
+    """The model cannot be trained on micro-batches of one example (as BatchNorm may not)."""
 
 
 class Forecast:
@@ -106,6 +113,20 @@ class Forecast:
         fitting = math.floor(size + (room - in_use) / slope) if slope > 0 else target
         return math.ceil(target / min(max(fitting, 1), target))
 
+    def may_fit_alone(self, target: int, budget_bytes: int) -> bool:
+        """Whether it is worth following one batch of all `target` examples: False only if it cannot fit.
+
+        The peak bends upwards with the size, so that the line through the two largest sizes lies below it.
+        """
+        largest = {point[0]: point for point in self._growth()}
+        if len(largest) < 2:
+            return True
+        (size, in_use, _), (other, less, _) = sorted(largest.values(), reverse=True)[:2]
+        least = in_use + (in_use - less) / (size - other) * (target - size)
+        # Alone, no gradients wait, and what comes fresh is the gradient itself: at most twice all gradients less.
+        gradients = max(profile.by_category["gradients"] for profile in self._followed.values())
+        return least - 2 * gradients + self._inputs(target) <= budget_bytes * (1 + DOUBT)
+
     def _growth(self) -> list[tuple[int, int, int]]:
         """(size, most in use in forward and backward, what of it grows with the size), without inputs."""
         accumulated = any(len(head) > 1 for head in self._followed)
@@ -116,7 +137,8 @@ class Forecast:
                 without_inputs = (rows["total"] - rows["inputs"]).to_numpy()
                 at = int(without_inputs.argmax())
                 fixed = sum(int(rows[name].iloc[at]) for name in FIXED)
-                points.append((head[0], int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
+                # Of two sizes the second decides: it is there when the first one's gradient is.
+                points.append((head[-1], int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
         return points
 
     def _window(self, head: tuple[int, ...]) -> MemoryProfile:
@@ -152,15 +174,34 @@ class Forecast:
 def smallest_window(forecast: Forecast, target: int, budget_bytes: int, at_least: int = 1) -> int | None:
     """The smallest N, from `at_least` up, whose window is predicted to fit; None if no window does.
 
-    ValueError if what fits is a micro-batch of one example and the model refuses those (as BatchNorm may).
-    """
+    From N = 2 on, more micro-batches need less. One batch of everything is a case of its own: no gradient waits
+    beside its activations, so it may fit where two halves do not.
 
+    RefusesOne if what fits is a micro-batch of one example and the model refuses those.
+    """
+    alone = at_least == 1
+    refused: RefusesOne | None = None
+    if alone and target <= 3 and forecast.peak(target, 1) <= budget_bytes:  # halves would be single examples
+        return 1
+    try:
+        several = _fewest_of_several(forecast, target, budget_bytes, max(at_least, 2)) if target > 1 else None
+    except RefusesOne as error:
+        several, refused = None, error
+    worth_it = alone and target > 3 and forecast.may_fit_alone(target, budget_bytes)
+    if worth_it and forecast.peak(target, 1) <= budget_bytes:
+        return 1
+    if refused is not None:
+        raise refused
+    return several
+
+
+def _fewest_of_several(forecast: Forecast, target: int, budget_bytes: int, at_least: int) -> int | None:
     def fits(accumulation_steps: int) -> bool:
-        if target < 2 * accumulation_steps and target > 1:
+        if target < 2 * accumulation_steps:
             return _with_single_examples(forecast, target, accumulation_steps) <= budget_bytes
         return forecast.peak(target, accumulation_steps) <= budget_bytes
 
-    too_few, enough = at_least - 1, max(target // 2, 1, at_least)  # no micro-batch of one before it must be
+    too_few, enough = at_least - 1, max(target // 2, at_least)  # no micro-batch of one before it must be
     if not fits(enough):
         if enough == target or not fits(target):
             return None
@@ -169,7 +210,7 @@ def smallest_window(forecast: Forecast, target: int, budget_bytes: int, at_least
         if enough - too_few <= 1:
             break
         # The line is nearly always right at once; that it is not trusted for ever bounds the search.
-        guess = round(math.sqrt(max(too_few, 1) * enough)) if turn % 3 == 2 else forecast.guess(target, budget_bytes)
+        guess = round(math.sqrt(too_few * enough)) if turn % 3 == 2 else forecast.guess(target, budget_bytes)
         guess = min(max(guess, too_few + 1), enough - 1)
         if fits(guess):
             enough = guess
@@ -183,7 +224,7 @@ def _with_single_examples(forecast: Forecast, target: int, accumulation_steps: i
     try:
         forecast.peak(1, 1)
     except ValueError as error:
-        raise ValueError(f"only micro-batches of one example may fit, and the model refuses those: {error}") from error
+        raise RefusesOne(f"only micro-batches of one example may fit, and the model refuses those: {error}") from error
     return forecast.peak(target, accumulation_steps)
 
 

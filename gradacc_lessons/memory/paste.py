@@ -99,7 +99,10 @@ def deepspeed(size: int, count: int, recipe: Recipe) -> str:
     elif recipe.precision == "autocast":
         entries["torch_autocast"] = {"enabled": True, "dtype": "bfloat16"}
     inner = "\n".join(f"    {key!r}: {value!r}," for key, value in entries.items()).replace("'", '"')
-    return "\n".join([*_checkpointing(recipe), f"config = {{\n{inner}\n}}"])
+    master = ["# DeepSpeed keeps float32 copies of bfloat16 weights: more memory than was planned."]
+    return "\n".join(
+        [*_checkpointing(recipe), *(master if recipe.precision == "bfloat16" else []), f"config = {{\n{inner}\n}}"]
+    )
 
 
 def loop(sizes: Sequence[int], recipe: Recipe) -> str:

@@ -171,6 +171,28 @@ def test_few_windows_are_followed_even_for_a_large_target():
     assert forecast.peak(100_000, count) <= budget < forecast.peak(100_000, count - 1)
 
 
+@pytest.mark.parametrize("target", [2, 3, 10])
+def test_one_batch_of_everything_may_fit_where_smaller_micro_batches_do_not(target):
+    """Alone, a micro-batch has no gradients of others beside it."""
+    forecast = Forecast(small, classes, examples, Recipe(optimizer="sgd"))
+    budget = forecast.peak(target, 1)
+    assert budget < forecast.peak(target, target)
+    fresh = Forecast(small, classes, examples, Recipe(optimizer="sgd"))
+    assert smallest_window(fresh, target, budget) == 1
+
+
+def test_a_batch_that_is_far_too_large_is_never_built():
+    asked = []
+
+    def watched(size):
+        asked.append(size)
+        return vectors(size)
+
+    forecast = Forecast(mlp, classes, watched, SMALL)
+    count = smallest_window(forecast, 5000, 14_000_000 + 5000 * 16_392)
+    assert count > 50 and max(asked) <= 2 * 5000 / count
+
+
 def test_a_forecast_is_shared_between_plans():
     forecast = Forecast(small, classes, examples, SMALL)
     first = planned(forecast=forecast, target=64, budget="800KiB")
