@@ -92,7 +92,7 @@ def titles(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README.md", "CONTRIBUTING.md"])
 def test_every_file_and_folder_that_is_named_exists(page: Path) -> None:
-    made_by_the_reader = {".venv/bin", "my_loop.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
+    made_by_the_reader = {".venv/bin", "my_loop.py", "my_model.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
     for code in code_in(page):
         for word in code.split():
             path = word.strip("`,;")
@@ -108,7 +108,7 @@ def test_the_map_has_every_lesson_under_its_own_title_and_no_other() -> None:
 
 
 def test_the_diagnosis_in_the_readme_is_what_really_comes_out(tmp_path: Path) -> None:
-    (loop,) = blocks("python")
+    loop, _ = blocks("python")
     (tmp_path / "my_loop.py").write_text(loop, encoding="utf-8")
     sessions = blocks("console")
     assert len(sessions) == 2
@@ -122,6 +122,17 @@ def test_the_diagnosis_in_the_readme_is_what_really_comes_out(tmp_path: Path) ->
         assert one_line(run.stdout) == one_line(shown)
         codes.append(run.returncode)
     assert codes == [1, 0]
+
+
+def test_the_plan_in_the_readme_is_made(tmp_path: Path) -> None:
+    _, parts = blocks("python")
+    (tmp_path / "my_model.py").write_text(parts, encoding="utf-8")
+    (command,) = (code for code in code_in(README) if code.startswith("gradacc plan my_model.py"))
+    arguments = [*shlex.split(command)[1:], "--no-verify", "--json"]
+    run = subprocess.run([sys.executable, "-m", "gradacc_lessons", *arguments], cwd=tmp_path, capture_output=True)
+    plan = json.loads(run.stdout)
+    assert sum(cut["count"] * cut["size"] for cut in plan["micro_batches"]) == 1000
+    assert plan["predicted"]["peak_bytes"] <= plan["budget_bytes"] == 110 * 2**20
 
 
 def test_publishing_writes_the_buttons_into_the_readme(tmp_path: Path) -> None:

@@ -64,7 +64,11 @@ def _changes(recipe: Recipe, binding: Binding) -> Iterator[tuple[str, dict[str, 
     if recipe.optimizer == "momentum":
         yield "plain SGD", {"optimizer": "sgd"}, "it trains differently, without momentum"
     if binding == "update" and recipe.optimizer != "adafactor" and recipe.optimizer_kernel != "fused":
-        yield "the optimizer's fused kernel", {"optimizer_kernel": "fused"}, "nothing, the numbers are the same"
+        yield (
+            "the optimizer's fused kernel",
+            {"optimizer_kernel": "fused"},
+            "it costs nothing, and the numbers are the same",
+        )
 
 
 def _capital(text: str) -> str:

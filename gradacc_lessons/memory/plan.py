@@ -91,7 +91,7 @@ class Plan:
         rows = [
             ("target", f"{self.target_batch_size:,} examples per update"),
             ("budget", readable(self.budget_bytes)),
-            ("micro-batches", f"{self.accumulation_steps:,}, {why.shape(self.micro_batch_sizes)}"),
+            ("micro-batches", f"{why.shape(self.micro_batch_sizes)} examples"),
             ("predicted peak", f"{readable(self.predicted.peak_bytes)} ({self.predicted.counter})"),
             ("measured peak", measured),
         ]
