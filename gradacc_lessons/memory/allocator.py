@@ -1,5 +1,6 @@
 """What the CPU's allocator itself reports, through torch.profiler: the yardstick for every other count here."""
 
+import gc
 import os
 import re
 import sys
@@ -23,9 +24,10 @@ def allocator_peak(run: Callable[[], object], in_use: int) -> int:
     """The most bytes in use at one moment of `run`, counted by the events of PyTorch's CPU allocator.
 
     The events are changes, so `in_use` says how many bytes were in use before. They include what a kernel takes
-    and gives back within one operation, but not what libraries below PyTorch take by themselves.
+    and gives back within one operation, but not what libraries below PyTorch take by themselves. Python's garbage
+    collector rests meanwhile: what it frees of earlier runs would be counted against this one.
     """
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, _no_collection():
         recorded: Any = torch.autograd.profiler.profile(profile_memory=True)
         with _quiet():
             recorded.__enter__()
@@ -49,6 +51,17 @@ def bytes_in_use(model: nn.Module, optimizer: torch.optim.Optimizer | None, inpu
     there = (parameters, [p.grad for p in parameters], list(model.buffers()), state, inputs)
     storages = {s._cdata: s.nbytes() for s in (tensor.untyped_storage() for tensor in tensors_in(there))}
     return sum(storages.values())
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextmanager
