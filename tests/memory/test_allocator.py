@@ -23,7 +23,7 @@ def test_garbage_of_earlier_runs_is_not_freed_on_this_ones_account() -> None:
             self.itself, self.tensor = self, torch.zeros(10_000)
 
     gc.collect()
-    Ring()  # unreachable, but not gone before a collection
+    allocator_peak(Ring, 0)  # unreachable afterwards, but not gone before a collection
 
     def run() -> None:
         many = [[] for _ in range(200_000)]  # enough objects for a collection
