@@ -90,7 +90,7 @@ def test_the_profile_it_predicts_adds_up(explained):
 
 def test_it_is_a_table_and_json(explained):
     found, _ = explained
-    assert "micro-batches   5, 2 of 41 and 3 of 40" in str(found)
+    assert "micro-batches   2 of 41 and 3 of 40 examples" in str(found)
     read = json.loads(json.dumps(found.as_dict()))
     assert read["micro_batches"] == [{"count": 2, "size": 41}, {"count": 3, "size": 40}]
     assert read["equal_micro_batches"] == {"count": 101, "size": 2}
