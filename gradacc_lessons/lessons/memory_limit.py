@@ -11,7 +11,7 @@ from types import TracebackType
 import torch
 from torch import Tensor, nn
 
-MEBIBYTE = 2**20
+from gradacc_lessons.memory.sizes import MEBIBYTE
 
 
 class MemoryLimit(AbstractContextManager["MemoryLimit"]):

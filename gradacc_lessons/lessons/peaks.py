@@ -6,10 +6,8 @@ from functools import cache
 from threading import RLock
 from typing import Literal, get_args
 
-import torch
-
 from gradacc_lessons.memory.forecast import Forecast
-from gradacc_lessons.memory.loop import one_update
+from gradacc_lessons.memory.loop import bring_state_into_being, one_update
 from gradacc_lessons.memory.measure import measure_peak
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.optimizers import make_optimizer
@@ -94,10 +92,7 @@ def _measured(length: Length, recipe: Recipe) -> MemoryProfile:
     task = _task(length)
     model = task.build_model(recipe.seed)
     optimizer = make_optimizer(model, recipe)
-    for parameter in model.parameters():  # an update without a forward brings the optimizer's state into being
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    optimizer.zero_grad()
+    bring_state_into_being(optimizer, recipe)
     window = [task.make_batch(recipe.micro_batch_size) for _ in range(recipe.accumulation_steps)]
     run: Callable[[], None] = lambda: one_update(model, optimizer, window, task.loss_fn, recipe)  # noqa: E731
     return measure_peak(run, model=model, optimizer=optimizer, inputs=window)

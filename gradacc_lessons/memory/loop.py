@@ -1,6 +1,6 @@
 """The training loop whose memory is measured and predicted: the same code for both, on real or on fake tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -33,6 +33,24 @@ def one_update(
         del loss
     if recipe.max_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), recipe.max_norm)
+    (update or optimizer.step)()
+    optimizer.zero_grad(set_to_none=recipe.set_to_none)
+
+
+def bring_state_into_being(
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    update: Callable[[], object] | None = None,
+    without: Set[Tensor] = frozenset(),
+) -> None:
+    """An update on zero gradients, without a forward and a backward: after it the optimizer's state exists.
+
+    `update` stands for `optimizer.step` if it is given. The parameters in `without` get no gradient, and so no state.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter not in without:
+                parameter.grad = torch.zeros_like(parameter)
     (update or optimizer.step)()
     optimizer.zero_grad(set_to_none=recipe.set_to_none)
 

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
 from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
-from gradacc_lessons.memory.loop import LossFunction, one_update
+from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update
 from gradacc_lessons.memory.measure import TRACKED_MISSES, refuse_uncounted
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
@@ -86,10 +86,7 @@ def _second_window(
     """Follow a window that comes after an update; also returns the trained parameters that got no gradient."""
     optimizer = make_optimizer(model, recipe)
     trained = {p for p in model.parameters() if p.requires_grad}
-    for parameter in trained - unused:
-        parameter.grad = torch.zeros_like(parameter)
-    _step(optimizer)  # brings the state into being, without a forward and a backward
-    optimizer.zero_grad(set_to_none=recipe.set_to_none)
+    bring_state_into_being(optimizer, recipe, lambda: _step(optimizer), without=unused)
     window = [tree_map_only(Tensor, torch.clone, batch) for batch in batches]
     reached: set[nn.Parameter] = set()
 

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map_only
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
 from gradacc_lessons.memory.forecast import Forecast
-from gradacc_lessons.memory.loop import one_update
+from gradacc_lessons.memory.loop import bring_state_into_being, one_update
 from gradacc_lessons.memory.measure import CUDA_COUNTER, TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
 from gradacc_lessons.optimizers import make_optimizer
@@ -52,7 +52,7 @@ class Trial:
         with seeded(self._recipe.seed):
             self._model = built(forecast.build_model, self._recipe).to(self._device)
         self._optimizer = make_optimizer(self._model, self._recipe)
-        self._bring_state_into_being()
+        bring_state_into_being(self._optimizer, self._recipe)
 
     def peak(self, sizes: Sequence[int]) -> Measured:
         """Run one window with micro-batches of these sizes, at the longest examples, and count its memory."""
@@ -80,13 +80,6 @@ class Trial:
 
     def _batch(self, size: int) -> Any:
         return tree_map_only(Tensor, lambda tensor: tensor.to(self._device), self._forecast.make_batch(size))
-
-    def _bring_state_into_being(self) -> None:
-        for parameter in self._model.parameters():
-            if parameter.requires_grad:
-                parameter.grad = torch.zeros_like(parameter)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=self._recipe.set_to_none)
 
     def _counted(self, run: Callable[[], None], window: list[Any]) -> tuple[int, str]:
         if self._device.type == "cpu":
