@@ -6,14 +6,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.scratch import UNCOUNTED
 from gradacc_lessons.memory.tracker import Tracker
 
 TRACKED = "the tensors that are alive, operation by operation"
 TRACKED_MISSES = "what a kernel takes and gives back within one operation, and what the libraries below PyTorch take"
-CUDA_COUNTER = "CUDA's own counter of allocated memory"
-CUDA_MISSES = "the CUDA context, and what other programs and libraries such as NCCL take from the card"
+WATCHED = "; while it is watched, gradients that meet in one tensor take room of their own"
+"""Added to what a device's counter cannot see: autograd adds them in place only when no dispatch mode looks on."""
 
 
 class CannotCount(ValueError):
@@ -34,25 +35,24 @@ def measure_peak(
     `inputs` are the batches (tensors, nested in lists, tuples or dicts) that exist before it starts; `device` is
     where to count, by default where the model is. `model` and `optimizer` are only looked at.
 
-    On CUDA `peak_bytes` is the device's own counter; elsewhere it is the tracker's count.
+    On CUDA and MPS `peak_bytes` is the device's own counter; elsewhere it is the tracker's count.
 
     CannotCount (a ValueError) for a run with a kernel whose scratch is not published, such as the CPU's LSTM.
     """
     where = torch.device(device) if device is not None else _device_of(model)
     tracker = Tracker(model, optimizer, inputs)
-    if where.type == "cuda":
-        torch.cuda.synchronize(where)
-        torch.cuda.reset_peak_memory_stats(where)
-    with tracker:
-        run()
+
+    def watched() -> None:
+        with tracker:
+            run()
+
+    on_device = device_peak(watched, where)
     refuse_uncounted(tracker)
     timeline, parts, phase = profile_of(tracker)
-    tracked = int(timeline["total"].max())
-    if where.type != "cuda":
-        return MemoryProfile(tracked, parts, phase, timeline, TRACKED, TRACKED_MISSES)
-    torch.cuda.synchronize(where)
-    allocated, reserved = torch.cuda.max_memory_allocated(where), torch.cuda.max_memory_reserved(where)
-    return MemoryProfile(allocated, parts, phase, timeline, CUDA_COUNTER, CUDA_MISSES, reserved)
+    if on_device is None:
+        return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, TRACKED, TRACKED_MISSES)
+    peak, misses = on_device.allocated_bytes, on_device.cannot_see + WATCHED
+    return MemoryProfile(peak, parts, phase, timeline, on_device.counter, misses, on_device.reserved_bytes)
 
 
 def refuse_uncounted(tracker: Tracker) -> None:

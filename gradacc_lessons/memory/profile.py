@@ -35,7 +35,7 @@ class MemoryProfile:
     cannot_see: str
     """What that counter does not count."""
     reserved_bytes: int | None = None
-    """The most that CUDA's allocator had reserved from the card; None on other devices."""
+    """The most that PyTorch had taken from a CUDA or MPS device; None elsewhere."""
 
     @property
     def sentence(self) -> str:

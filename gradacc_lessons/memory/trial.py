@@ -14,9 +14,10 @@ from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
+from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.loop import bring_state_into_being, one_update
-from gradacc_lessons.memory.measure import CUDA_COUNTER, TRACKED, measure_peak
+from gradacc_lessons.memory.measure import TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
 from gradacc_lessons.optimizers import make_optimizer
 
@@ -84,13 +85,10 @@ class Trial:
     def _counted(self, run: Callable[[], None], window: list[Any]) -> tuple[int, str]:
         if self._device.type == "cpu":
             return allocator_peak(run, bytes_in_use(self._model, self._optimizer, window)), ALLOCATOR
-        if self._device.type == "cuda":
-            # Without our tracker: while one looks on, autograd adds gradients in memory of their own.
-            torch.cuda.synchronize(self._device)
-            torch.cuda.reset_peak_memory_stats(self._device)
-            run()
-            torch.cuda.synchronize(self._device)
-            return torch.cuda.max_memory_allocated(self._device) - self._before, CUDA_COUNTER
+        # Without our tracker: while one looks on, autograd adds gradients in memory of their own.
+        found = device_peak(run, self._device)
+        if found is not None:
+            return found.allocated_bytes - self._before, found.counter
         return measure_peak(run, model=self._model, optimizer=self._optimizer, inputs=window).peak_bytes, TRACKED
 
 
@@ -106,6 +104,8 @@ def free_bytes(device: torch.device) -> int | None:
     """The free memory of the device, or of the machine with its limits; None where nobody says."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0]) if torch.cuda.is_available() else 0
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
     free: list[int] = []
     with suppress(OSError, ValueError, AttributeError):  # not every system knows the name, or has the function
         free.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -116,6 +116,8 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def _allocated(device: torch.device) -> int:
+    if device.type == "mps":
+        return torch.mps.current_allocated_memory()
     return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
 
 
