@@ -10,20 +10,27 @@ from benchmarks.diagnosis import diagnosis
 from benchmarks.explorers import first_point, gradients
 from benchmarks.loops import loops
 from benchmarks.machine import machine
+from benchmarks.memory import memory_measured, memory_of_seven_billion, memory_predicted, memory_predicted_cuda
+from benchmarks.plans import plans
 from benchmarks.redraw import redraw
 from benchmarks.report import Result, as_markdown, as_text, title
-from benchmarks.row import Row
+from benchmarks.row import NotHere, Row
 from benchmarks.startup import startup
 
-BENCHMARKS: tuple[Callable[[bool], list[Row]], ...] = (redraw, gradients, first_point, startup, loops, diagnosis)
-OPTIONAL = {"accelerate", "lightning"}
+BENCHMARKS: tuple[Callable[[bool], list[Row]], ...] = (
+    redraw, gradients, first_point, startup, loops, diagnosis,
+    plans, memory_measured, memory_of_seven_billion, memory_predicted, memory_predicted_cuda,
+)  # fmt: skip
+OPTIONAL = {"accelerate", "lightning", "transformers", "peft"}
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the benchmarks that are named, or all of them."""
     names = [benchmark.__name__ for benchmark in BENCHMARKS]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure how fast the course is.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure how fast the course is, and how close."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which benchmarks: {', '.join(names)}; default: all")
     parser.add_argument("--quick", action="store_true", help="a few repeats only: does it run, not how fast is it")
     parser.add_argument("--write", action="store_true", help="write the figures to docs/benchmarks.md")
@@ -49,6 +56,8 @@ def _run(benchmark: Callable[[bool], list[Row]], quick: bool) -> Result:
     began = time.monotonic()
     try:
         result = Result(benchmark, benchmark(quick))
+    except NotHere as reason:
+        result = Result(benchmark, missing=str(reason))
     except ModuleNotFoundError as error:
         if error.name not in OPTIONAL:
             raise

@@ -11,8 +11,9 @@ MET = {True: "yes", False: "NO", None: ""}
 HEAD_OF_PAGE = """\
 # Benchmarks
 
-`make bench` measures how fast the course is on your machine and prints one table. Nothing here is a test: a busy
-machine is slower, and that is no mistake. This page was written by `python -m benchmarks --write`.
+`make bench` measures on your machine how fast the course is, and how close its predictions of memory come. It prints
+one table. Nothing here is a test: a busy machine is slower, and that is no mistake. This page was written by
+`python -m benchmarks --write`.
 
 A figure with brackets is a median, and half of the measurements lie between the two numbers in them. What is compared
 is measured in turns, in one run, so a ratio means more than a time.
