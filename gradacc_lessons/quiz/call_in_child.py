@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal
 
 from gradacc_lessons.detective import client
@@ -41,14 +42,35 @@ def whole_pair(value: Any) -> tuple[int, int] | None:
     return (int(pair[0]), int(pair[1])) if len(pair) == 2 else None
 
 
-def call_in_child(function: Callable[..., Any], calls: Sequence[Call], read: Callable[[Any], Any] = number) -> Returned:
-    """Call `function` with each tuple of arguments, in a process that can be ended; `read` takes what comes back."""
+def followed_by(function: Callable[..., Any], then: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function for `call_in_child` that calls `function` and returns what `then` makes of its result, over there.
+
+    For what cannot come back as it is, such as functions: `then` tries them out and returns numbers.
+    """
+
+    @wraps(function)  # it travels, and its lines are named, as the learner's own
+    def both(*arguments: Any) -> Any:
+        return then(function(*arguments))
+
+    return both
+
+
+def call_in_child(
+    function: Callable[..., Any],
+    calls: Sequence[Call],
+    read: Callable[[Any], Any] = number,
+    time_limit: float | None = None,
+) -> Returned:
+    """Call `function` with each tuple of arguments, in a process that can be ended; `read` takes what comes back.
+
+    `time_limit` is in seconds for all calls together, TIME_LIMIT without one.
+    """
     try:
         source = portable(function)
     except NotPortableError as error:
         return Returned([], "raised", str(error))
     try:
-        reply = client.ask_for("values", source, TIME_LIMIT, calls=[list(call) for call in calls])
+        reply = client.ask_for("values", source, time_limit or TIME_LIMIT, calls=[list(call) for call in calls])
     except client.WorkerError as error:
         return Returned([], "ended", str(error))
     if reply.reason == "time":

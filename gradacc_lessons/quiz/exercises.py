@@ -1,6 +1,7 @@
 """The exercises of the course. Beside each stand wrong answers that must fail, with what they must be told."""
 
 from gradacc_lessons.quiz.exercise import Exercise, Group, LoopCheck, ValueCheck, WrongAnswer
+from gradacc_lessons.quiz.exercises_fit import CHOOSE_WITH_CHECKPOINTING, PLAN_YOUR_OWN
 from gradacc_lessons.quiz.exercises_memory import CHOOSE_FOR_BUDGET, FIND_LEAK
 from gradacc_lessons.text import Text
 
@@ -244,7 +245,10 @@ REPAIR_SCALE = Exercise(
 
 EXERCISES: dict[str, Exercise] = {
     exercise.key: exercise
-    for exercise in (UPDATES_PER_EPOCH, TRAIN_EPOCH_WINDOWS, REPAIR_SCALE, FIND_LEAK, CHOOSE_FOR_BUDGET)
+    for exercise in (
+        *(UPDATES_PER_EPOCH, TRAIN_EPOCH_WINDOWS, REPAIR_SCALE, FIND_LEAK, CHOOSE_FOR_BUDGET),
+        *(PLAN_YOUR_OWN, CHOOSE_WITH_CHECKPOINTING),
+    )
 }
 """Every exercise, by the key that the banks use."""
 

@@ -31,6 +31,10 @@ SECTIONS = {
         *("Raising N does not help", "Where the bytes go", "Predict the peak", "A line with a knee", "What N costs"),
         *("What keeps memory alive", "Keep within a budget", "What a GPU shows", "Find the leak", "Choose b and N"),
     ],
+    "10_fit_a_budget": [
+        *("A target and a budget", "Predict, then measure", "Activation checkpointing", "Peak against time"),
+        *("From a target to a plan", "What other tuners do", "Plan your own model", "On a GPU"),
+    ],
 }
 LONGEST_FEEDBACK = 330
 """Characters: two sentences, or three short ones. More is not read after a wrong answer."""
@@ -173,7 +177,7 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
-    prefix["03_the_memory_wall"] = "mem-"
+    prefix |= {"03_the_memory_wall": "mem-", "10_fit_a_budget": "fit-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
@@ -189,4 +193,6 @@ EXERCISES = {
     "scale-repair": "repair_scale",
     "mem-find-leak": "find_leak",
     "mem-choose": "choose_for_budget",
+    "fit-plan-your-own": "plan_your_own",
+    "fit-choose": "choose_with_checkpointing",
 }
