@@ -6,7 +6,7 @@ import pytest
 from browser.chromium import installed_browser
 from browser.lab import Lab
 from browser.server import Server
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 _ARGUMENTS = [
     "--no-sandbox",
@@ -43,10 +43,18 @@ def browser(chromium: str) -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One cache for all pages: each of them loads JupyterLab, and only the first one from the server."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1600})
+    yield context
+    context.close()
+
+
 @pytest.fixture(scope="module")
-def lab(browser: Browser, server: Server) -> Iterator[Lab]:
+def lab(context: BrowserContext, server: Server) -> Iterator[Lab]:
     """One page for a file of tests, which go through a lesson from top to bottom as a learner does."""
-    page = browser.new_page(viewport={"width": 1280, "height": 1600})
+    page = context.new_page()
     lab = Lab(page, server)
     yield lab
     lab.shut_down()
@@ -55,10 +63,15 @@ def lab(browser: Browser, server: Server) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def lesson(lab: Lab, request: pytest.FixtureRequest) -> Lab:
-    """The notebook that the file of tests names in LESSON, opened, with every cell run, or those in CELLS."""
+    """The notebook that the file of tests names in LESSON, opened, with every cell run, or those in CELLS.
+
+    nbval runs every cell of every lesson, and `make test-all` does so here; a file of tests needs those it speaks of.
+    """
     lab.open(request.module.LESSON)
     if cells := getattr(request.module, "CELLS", ()):
         lab.run_cells(*cells)
+        assert lab.errors() == []
+        lab.wait_explorers(sum(cell.startswith("explorer") for cell in cells))
     else:
         lab.run_all()
     return lab

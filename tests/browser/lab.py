@@ -93,6 +93,16 @@ class Lab:
         self.until(self._all_have_run, "every cell has run", LESSON_LIMIT_S)
         self.wait_idle()
 
+    def wait_explorers(self, count: int) -> None:
+        """Wait until so many explorers are there and each has come to the end of its run, or waits for a prediction."""
+        states = self.outputs().locator('.gradacc-explorer [role="status"]')
+
+        def settled() -> bool:
+            words = states.all_inner_texts()
+            return len(words) == count and all(text.startswith(("Done: ", "Predict first")) for text in words)
+
+        self.until(settled, f"{count} explorers have run, or wait for a prediction")
+
     def restart_kernel(self) -> None:
         """A new kernel, which knows nothing; the outputs stay on the page."""
         self.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
@@ -125,6 +135,10 @@ class Lab:
     def outputs(self) -> Locator:
         """All outputs."""
         return self.page.locator(OUTPUT)
+
+    def errors(self) -> list[str]:
+        """The errors in which cells have ended."""
+        return [error for _, _, error in self.page.evaluate(_CELLS) if error is not None]
 
     def text_in_outputs(self) -> str:
         """Everything that can be read in the outputs."""
@@ -172,10 +186,9 @@ class Lab:
         return bool(self.page.evaluate(_KERNEL_IDLE))
 
     def _all_have_run(self) -> bool:
-        cells = self.page.evaluate(_CELLS)
-        failed = [error for _, _, error in cells if error is not None]
+        failed = self.errors()
         assert not failed, failed[0]
-        return all(count is not None and not running for count, running, _ in cells)
+        return all(count is not None and not running for count, running, _ in self.page.evaluate(_CELLS))
 
 
 class Slider:

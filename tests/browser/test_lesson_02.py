@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
 LESSON = "02_scale_the_loss.ipynb"
+CELLS = ("setup", "predict", "explorer-scale", "explorer-adam", "explorer-faults", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
 SCALE, OPTIMIZERS, FAULTS = 0, 1, 2  # the explorers, from the top of the page
 SCALE_PICTURE, FAULT_PICTURE = "laid tip to tail", "a blue ring where it belongs"
@@ -17,7 +19,7 @@ def says(lesson, words):
     return lesson.until(lambda: words in lesson.text_in_outputs(), f"the page says {words!r}")
 
 
-def test_every_cell_runs_and_the_page_is_accessible(lesson):
+def test_the_explorers_run_and_the_page_is_accessible(lesson):
     check_accessibility(lesson)
 
 
@@ -50,6 +52,7 @@ def test_dividing_by_n_makes_it_right(lesson):
     says(lesson, "each loss divided by N: the gradient is as long as the full batch's and points the same way")
 
 
+@pytest.mark.long  # lesson 01 does it each time
 def test_a_slider_moved_during_training_stops_the_older_run(lesson):
     field = lesson.number_field(f"{SIZE} (number)", OPTIMIZERS)
     field.fill("32")
@@ -90,6 +93,7 @@ def test_a_wrong_answer_is_told_which_mistake_it_is_and_a_right_one_that_it_is_r
     assert "Right" in quiz.answer_number(rate * n)
 
 
+@pytest.mark.long  # lesson 01 does it each time
 def test_after_a_restart_of_the_kernel_the_answers_are_still_there(lesson):
     lesson.restart_kernel()
     lesson.run_cells("setup", "predict", "quiz-show")

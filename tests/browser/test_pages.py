@@ -25,3 +25,12 @@ def test_the_page_that_was_kept_is_shown_and_accessible(pages, name):
 def test_nothing_is_asked(pages):
     """Neither about news nor about a kernel; after all these pages JupyterLab has had the time to ask."""
     assert pages.page.locator(".jp-Dialog, .Toastify__toast").all_inner_texts() == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_cell_runs_and_the_page_is_accessible(lab, name):
+    """Quickly: nbval runs every cell, a lesson's own tests run its explorers here, and above are all its outputs."""
+    lab.open(name)
+    lab.run_all()
+    check_accessibility(lab)
