@@ -1,14 +1,17 @@
-"""Peaks of one window of the chat model, measured and predicted on the CPU; each one only once."""
+"""Windows of the chat model on the CPU: their peaks, measured and predicted, each one only once; and their times."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from threading import RLock
+from time import thread_time
 from typing import Literal, get_args
+
+import torch
 
 from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.loop import bring_state_into_being, one_update
 from gradacc_lessons.memory.measure import measure_peak
+from gradacc_lessons.memory.predict import built
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
@@ -29,8 +32,8 @@ NAMES = {
     "adamw_foreach": "AdamW, all tensors at once (foreach)",
 }
 
-# Both explorers measure and predict, each in a thread of its own, and the forecasts are shared.
-_ONE_AT_A_TIME = RLock()
+ONE_AT_A_TIME = RLock()
+"""Explorers measure and predict, each in a thread of its own, and the forecasts are shared."""
 
 
 def recipe_for(optimizer: str, micro_batch_size: int, accumulation_steps: int) -> Recipe:
@@ -44,17 +47,54 @@ def shorter(task: Task, length: int) -> Task:
     return replace(task, train=train, test=test)
 
 
+class Window:
+    """One window of the chat model after its first update, which can be run again and again."""
+
+    def __init__(self, length: Length, recipe: Recipe) -> None:
+        self._task, self._recipe = _task(length), recipe
+        self._model = built(lambda: self._task.build_model(recipe.seed), recipe)
+        self._optimizer = make_optimizer(self._model, recipe)
+        bring_state_into_being(self._optimizer, recipe)
+        self._batches = [self._task.make_batch(recipe.micro_batch_size) for _ in range(recipe.accumulation_steps)]
+
+    def run(self, micro_batches: int | None = None) -> None:
+        """The first so many micro-batches, or all of them: forward and backward of each, and the update."""
+        batches = self._batches[:micro_batches]
+        one_update(self._model, self._optimizer, batches, self._task.loss_fn, self._recipe)
+
+    def profile(self, micro_batches: int | None = None) -> MemoryProfile:
+        """The memory of such a run, as measured; the batches of the whole window are there. The
+        third and later micro-batches repeat the second."""
+        run = partial(self.run, micro_batches)
+        return measure_peak(run, model=self._model, optimizer=self._optimizer, inputs=self._batches)
+
+    def seconds(self) -> float:
+        """How long a run keeps one core busy. What other programs do meanwhile does not count."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # this thread's clock sees no other one
+        try:
+            start = thread_time()
+            self.run()
+            return thread_time() - start
+        finally:
+            torch.set_num_threads(threads)
+
+
 def measured(length: Length, recipe: Recipe) -> MemoryProfile:
     """The memory of one window that really runs, after the first update."""
-    with _ONE_AT_A_TIME:
+    with ONE_AT_A_TIME:
         return _measured(length, recipe)
 
 
 def predicted(length: Length, recipe: Recipe) -> MemoryProfile:
     """The memory of the same window, predicted without running it."""
-    with _ONE_AT_A_TIME:
-        forecast = _forecast(length, replace(recipe, micro_batch_size=1, accumulation_steps=1))
-        return forecast.profile(recipe.effective_batch_size, recipe.accumulation_steps)
+    with ONE_AT_A_TIME:
+        return forecast(length, recipe).profile(recipe.effective_batch_size, recipe.accumulation_steps)
+
+
+def forecast(length: Length, recipe: Recipe) -> Forecast:
+    """What is known about windows of every shape; b and N of the recipe are not looked at. To be used one at a time."""
+    return _forecast(length, replace(recipe, micro_batch_size=1, accumulation_steps=1))
 
 
 def largest_that_fits(length: Length, recipe: Recipe, budget_bytes: int, most: int) -> int:
@@ -89,10 +129,4 @@ def _forecast(length: Length, recipe: Recipe) -> Forecast:
 
 @cache
 def _measured(length: Length, recipe: Recipe) -> MemoryProfile:
-    task = _task(length)
-    model = task.build_model(recipe.seed)
-    optimizer = make_optimizer(model, recipe)
-    bring_state_into_being(optimizer, recipe)
-    window = [task.make_batch(recipe.micro_batch_size) for _ in range(recipe.accumulation_steps)]
-    run: Callable[[], None] = lambda: one_update(model, optimizer, window, task.loss_fn, recipe)  # noqa: E731
-    return measure_peak(run, model=model, optimizer=optimizer, inputs=window)
+    return Window(length, recipe).profile()
