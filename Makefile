@@ -42,7 +42,7 @@ help:
 	@echo "make install    set up alone, with everything the tests need"
 	@echo "make lint       ruff and mypy"
 	@echo "make notebooks  execute and clean every notebook"
-	@echo "make bench      measure how fast the explorers and the loops are"
+	@echo "make bench      measure how fast things are, and how close predictions of memory come"
 	@echo "make test-all   the tests and what takes long: at most an hour"
 	@echo "make clean      remove .venv and everything else that was made here"
 	@echo

@@ -1,0 +1,53 @@
+"""How `gradacc` speaks: what is printed, and how a mistake ends in one sentence."""
+
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+STEERING = ("Cc", "Cf", "Cs")
+"""Unicode's control and format characters, and halves of characters that no encoding has."""
+
+
+def report(problems: list[str], all_well: str) -> None:
+    """Print the problems, or that all is well; the exit code is 1 if there are any."""
+    for problem in problems:
+        say(problem)
+    if not problems:
+        say(all_well)
+    sys.exit(1 if problems else 0)
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """A mistake in what was asked for, or a machine that refuses it, ends in its own sentence, without a traceback."""
+    try:
+        yield
+    except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise  # click's own ways to end, and a reader of the output that has seen enough
+    except (ValueError, OSError, RuntimeError) as error:
+        raise click.ClickException(printable(_words(error))) from error
+
+
+def _words(error: Exception) -> str:
+    """What the error says; of the system's own, the file and the reason without the number."""
+    if isinstance(error, OSError) and error.strerror:
+        files = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
+    return str(error).strip() or type(error).__name__
+
+
+def say(text: str, end: str = "\n") -> None:
+    """Print a line of the answer."""
+    click.echo(printable(text) + end, nl=False)
+
+
+def printable(text: str) -> str:
+    """Learners' code and file names may hold anything: what would steer the terminal is written as an escape."""
+    return "".join(_escaped(char) if unicodedata.category(char) in STEERING else char for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char if char in "\n\t" else char.encode("unicode_escape").decode("ascii")
