@@ -24,6 +24,10 @@ TURNS = 3
 LARGEST_WINDOW = 64
 """More examples per update than this take too long to time."""
 MOST_SIZE, MOST_STEPS = 40, 16
+TICKS = (8, 16, 32, 64, 128, 256)
+"""Of the memory axis, in MiB. The largest window stays below the last."""
+LOWEST = 0.5
+"""Where the time axis begins: every point is at 1 or above, but for those with checkpointing in a noisy run."""
 FURTHEST = 1.5
 """A prediction up to this many times the slowest point gets its place; one further out stands at the edge."""
 
@@ -102,7 +106,13 @@ class PlaneFigure(LiveFigure):
     def draw(self, data: pd.DataFrame) -> str:
         """Build the axes."""
         (self._ax,) = self.new_axes()
-        self._ax.set(xlabel="peak memory of one window (MiB)", ylabel="time of one update (x the quickest plain one)")
+        self._ax.set(
+            xscale="log",
+            xlabel="peak memory of one window (MiB)",
+            ylabel="time of one update\n(times the quickest without checkpointing)",
+        )
+        self._ax.set_xticks(TICKS, [str(tick) for tick in TICKS])
+        self._ax.minorticks_off()
         self._lines = [
             self._ax.plot([], [], style, color=colour, ms=7, lw=1.2, label=name)[0]
             for style, colour, name in (
@@ -114,11 +124,13 @@ class PlaneFigure(LiveFigure):
             self._ax.plot([], [], marker, color=colour, ms=12, mec=palette.BLACK, mew=1.5, ls="none")[0]
             for marker, colour in (("o", palette.BLUE), ("s", palette.ORANGE))
         ]
-        (self._guess,) = self._ax.plot([], [], "--", color=palette.GUESS, lw=2)
-        self._guess_words = self._ax.text(0, 0, "", fontsize=9, ha="right", va="bottom")
-        self._names = [self._ax.text(0, 0, "", fontsize=9, va="bottom") for _ in range(2 * (CUTS + 1))]
-        self._ax.legend(loc="upper right", fontsize=9, frameon=False)
-        self.moves(*self._lines, self._guess, *self._chosen, self._guess_words, *self._names)
+        (self._guess,) = self._ax.plot(
+            [], [], "--", color=palette.GUESS, lw=2, label="your prediction, for the chosen b"
+        )
+        self._names = [self._ax.text(0, 0, "", fontsize=9) for _ in range(2 * (CUTS + 1))]
+        assert self.figure is not None
+        self.figure.legend(loc="outside upper center", ncols=3, fontsize=9, frameon=False)
+        self.moves(*self._lines, self._guess, *self._chosen, *self._names)
         return self.update(data)
 
     def update(self, data: pd.DataFrame) -> str:
@@ -127,30 +139,26 @@ class PlaneFigure(LiveFigure):
         guess = _guessed_time(data, points)
         slowest = float(points["time"].max())
         room = slowest if math.isnan(guess) else max(slowest, min(guess, FURTHEST * slowest))
-        right, top = axis_end(1.08 * float(points["peak"].max())), axis_end(1.15 * room)
-        self.set_limits(self._ax, x=(0.0, right), y=(0.0, top))
+        right = next(tick for tick in TICKS if tick >= 1.1 * points["peak"].max())
+        top = axis_end(1.15 * room)
+        self.set_limits(self._ax, x=(float(TICKS[0]), float(right)), y=(LOWEST, top))
         for again, line, mark in zip((False, True), self._lines, self._chosen, strict=True):
             these = points[points["checkpointing"] == again]
             line.set_data(these["peak"], these["time"])
             here = these[these["b"] == chosen_b]
             mark.set_data(here["peak"], here["time"])
-        self._name(points, 0.03 * top)
-        self._show_guess(guess, data["prediction"].iloc[-1], right, top)
+        self._name(points, 0.035 * (top - LOWEST))
+        height = min(max(guess, LOWEST + 0.02), 0.98 * top)
+        self._guess.set_data([TICKS[0], right] if height == height else [], [height] * 2 if height == height else [])
         return plane_sentence(data)
 
-    def _name(self, points: pd.DataFrame, lift: float) -> None:
+    def _name(self, points: pd.DataFrame, away: float) -> None:
+        """Write each b beside its point, where no line passes: above it with checkpointing, below it without."""
         for text in self._names:
             text.set_text("")
         for text, (_, point) in zip(self._names, points.iterrows(), strict=False):
-            text.set_text(f"{point['b']}")
-            text.set_position((point["peak"], point["time"] + lift))
-
-    def _show_guess(self, time: float, ratio: float | None, right: float, top: float) -> None:
-        height = min(max(time, 0.0), 0.93 * top)
-        known = not math.isnan(time)
-        self._guess.set_data([0, right] if known else [], [height] * 2 if known else [])
-        self._guess_words.set_text(f"your prediction: {ratio:g} times as long" if known else "")
-        self._guess_words.set_position((0.99 * right, height + 0.01 * top))
+            side, ha, va = (1, "left", "bottom") if point["checkpointing"] else (-1, "center", "top")
+            text.set(text=f"b = {point['b']}", position=(point["peak"], point["time"] + side * away), ha=ha, va=va)
 
 
 def _guessed_time(data: pd.DataFrame, points: pd.DataFrame) -> float:

@@ -100,19 +100,27 @@ def forecast(length: Length, recipe: Recipe) -> Forecast:
 def largest_that_fits(length: Length, recipe: Recipe, budget_bytes: int, most: int) -> int:
     """The largest micro-batch, up to `most`, whose predicted peak is within the budget at the recipe's N; 0 if none.
 
-    It doubles until it does not fit, and then halves the gap.
+    It doubles until it does not fit. Between the last two the peak is nearly a line, and what the line says is tried
+    out.
     """
 
-    def fits(size: int) -> bool:
-        return predicted(length, replace(recipe, micro_batch_size=size)).peak_bytes <= budget_bytes
+    def peak(size: int) -> int:
+        return predicted(length, replace(recipe, micro_batch_size=size)).peak_bytes
 
     fitting, too_large = 0, 1
-    while too_large <= most and fits(too_large):
+    while too_large <= most and peak(too_large) <= budget_bytes:
         fitting, too_large = too_large, 2 * too_large
     too_large = min(too_large, most + 1)
     while too_large - fitting > 1:
-        middle = (fitting + too_large) // 2
-        fitting, too_large = (middle, too_large) if fits(middle) else (fitting, middle)
+        low, high = peak(max(fitting, 1)), peak(too_large)
+        line = fitting + int((budget_bytes - low) / (high - low) * (too_large - fitting)) if high > low else fitting
+        size = min(max(line, fitting + 1), too_large - 1)
+        if peak(size) > budget_bytes:
+            too_large = size
+        elif size + 1 < too_large and peak(size + 1) > budget_bytes:
+            return size
+        else:
+            fitting = size
     return fitting
 
 
