@@ -32,11 +32,10 @@ class Fault:
 
     words: Text
     """What is wrong, and why it matters to a plan."""
-    seen: Text
-    """What was seen, with {a} and {b} for its figures."""
+    seen: Text | None = None
+    """What was seen, with {a} and {b} for its figures; None if there is nothing to add."""
 
 
-_NOTHING = Text("", "")
 FAULTS = {
     "no_parts": Fault(
         Text(
@@ -45,7 +44,6 @@ FAULTS = {
             "`setup` moet drie functies teruggeven, in deze volgorde: build_model, loss_fn, make_batch. Geef ze terug "
             "zonder ze aan te roepen: `plan` roept ze zo vaak aan als nodig is.",
         ),
-        _NOTHING,
     ),
     "size_ignored": Fault(
         Text(
@@ -80,7 +78,6 @@ FAULTS = {
             "`build_model()` moet een model teruggeven, en wat het teruggeeft is dat niet. Een klasse is nog geen "
             "model.",
         ),
-        _NOTHING,
     ),
     "same_model": Fault(
         Text(
@@ -89,7 +86,6 @@ FAULTS = {
             "`build_model` geeft elke keer hetzelfde model terug. `plan` heeft per aanroep een nieuw model nodig: het "
             "volgt er een zonder geheugen en traint een ander.",
         ),
-        _NOTHING,
     ),
     "shares_parts": Fault(
         Text(
@@ -114,7 +110,6 @@ FAULTS = {
             "De loss van `loss_fn` is zijn graaf kwijt: het is een gewoon getal, of een tensor waar geen backward kan "
             "beginnen.",
         ),
-        _NOTHING,
     ),
     "not_scalar": Fault(
         Text(
@@ -130,7 +125,6 @@ FAULTS = {
             "Geen enkele parameter van het model dat `loss_fn` kreeg, krijgt een gradient. Gebruikt de functie een "
             "ander model dan haar argument?",
         ),
-        _NOTHING,
     ),
     "sum_not_mean": Fault(
         Text(
@@ -139,7 +133,6 @@ FAULTS = {
             "De loss telt zijn voorbeelden op. `plan` weegt het gemiddelde van elke micro-batch met haar aandeel in "
             "de voorbeelden; zo gewogen tellen sommen grote micro-batches dubbel mee.",
         ),
-        _NOTHING,
     ),
     "not_the_mean": Fault(
         Text(
@@ -148,7 +141,6 @@ FAULTS = {
             "De loss van een batch is niet het gemiddelde over haar voorbeelden: twee delen van een batch, elk gewogen "
             "met het eigen aandeel, geven niet de loss van de hele batch.",
         ),
-        _NOTHING,
     ),
 }
 """Every mistake that is looked for, in the order in which it is."""
@@ -233,13 +225,13 @@ def _look_at_losses(model: "nn.Module", loss_fn: Callable[[Any, Any], Any], batc
 
     def part(rows: slice) -> float:
         # Two of one size would hide what is divided by the size.
-        return float(loss_fn(model, tree_map_only(torch.Tensor, lambda t: t[rows] if t.dim() else t, batch)))
+        return float(loss_fn(model, tree_map_only(torch.Tensor, lambda t: t[rows] if t.dim() else t, batch)).detach())
 
-    size = TRIED_SIZES[-1]
+    size, whole = TRIED_SIZES[-1], float(loss.detach())
     small, large = part(slice(0, 2)), part(slice(2, size))
-    if abs(small + large - float(loss)) <= EQUAL * abs(float(loss)):
+    if abs(small + large - whole) <= EQUAL * abs(whole):
         raise _Found("sum_not_mean")
-    if abs((2 * small + (size - 2) * large) / size - float(loss)) > EQUAL * abs(float(loss)):
+    if abs((2 * small + (size - 2) * large) / size - whole) > EQUAL * abs(whole):
         raise _Found("not_the_mean")
 
 

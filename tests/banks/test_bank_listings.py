@@ -42,7 +42,13 @@ FAULTS = {
 }
 MEMORY_FAULTS = {"mem-spot-log": "graphs_kept_alive"}
 """Listings with the right gradient, and the memory of the full batch."""
-SPOTS = [each for bank in all_banks().values() for each in bank.questions if each.kind == "spot"]
+SPOTS = [
+    each
+    for bank in all_banks().values()
+    for each in bank.questions
+    if each.kind == "spot" and "def train_epoch" in each.code
+]
+"""Those that are a whole loop; test_fit_figures runs the one of a single window."""
 CUTS = [(8, 4), (4, 2), (2, 8)]
 
 
