@@ -75,8 +75,7 @@ FAULTS = {
     "no_model": Fault(
         Text(
             "`build_model()` must return a model, and what it returns is none. A class is not a model yet.",
-            "`build_model()` moet een model teruggeven, en wat het teruggeeft is dat niet. Een klasse is nog geen "
-            "model.",
+            "`build_model()` moet een model teruggeven, en wat er terugkomt is er geen. Een klasse is nog geen model.",
         ),
     ),
     "same_model": Fault(
@@ -84,7 +83,7 @@ FAULTS = {
             "`build_model` returns the same model each time. `plan` needs a new one per call: it follows one without "
             "memory and trains another.",
             "`build_model` geeft elke keer hetzelfde model terug. `plan` heeft per aanroep een nieuw model nodig: het "
-            "volgt er een zonder geheugen en traint een ander.",
+            "ene wordt zonder geheugen gevolgd, het andere echt getraind.",
         ),
     ),
     "shares_parts": Fault(
@@ -123,15 +122,15 @@ FAULTS = {
             "No parameter of the model that `loss_fn` was given gets a gradient. Does it use another model than its "
             "argument?",
             "Geen enkele parameter van het model dat `loss_fn` kreeg, krijgt een gradient. Gebruikt de functie een "
-            "ander model dan haar argument?",
+            "ander model dan ze meekrijgt?",
         ),
     ),
     "sum_not_mean": Fault(
         Text(
-            "The loss adds up its examples. `plan` weighs each micro-batch's mean by its share of the examples; "
-            "weighed so, sums count large micro-batches twice over.",
-            "De loss telt zijn voorbeelden op. `plan` weegt het gemiddelde van elke micro-batch met haar aandeel in "
-            "de voorbeelden; zo gewogen tellen sommen grote micro-batches dubbel mee.",
+            "The loss adds up its examples. `plan` weighs each micro-batch's loss by its share of the examples; with "
+            "sums a large micro-batch would count twice over.",
+            "De loss telt de voorbeelden bij elkaar op. `plan` weegt de loss van elke micro-batch met haar aandeel in "
+            "de voorbeelden; bij een som zou een grote micro-batch dan dubbel meetellen.",
         ),
     ),
     "not_the_mean": Fault(

@@ -44,6 +44,13 @@ def test_the_described_model_has_as_many_numbers_as_are_looked_for() -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == NUMBERS_OF_THE_MODEL
 
 
+def test_the_statement_describes_the_model_that_is_given() -> None:
+    for language in LANGUAGES:
+        said = re.findall(r"\d+", PLAN_YOUR_OWN.statement.to(language))
+        assert said == ["5", str(LONGEST_TEXT), "500", "4"]
+    assert "nn.Embedding(500, " in MODEL and "nn.Linear(64, 4)" in MODEL and PLAN_YOUR_OWN.starter.startswith(MODEL)
+
+
 def test_a_right_answer_hears_its_plan_and_that_the_real_window_took_as_much() -> None:
     said = checked().feedback
     sizes = [int(size) for size in re.findall(r"\d+", said.en.split("become")[1].split(",")[0])]
