@@ -62,7 +62,8 @@ def test_a_kernel_tells_cells_apart_by_their_ids() -> None:
         code = "from gradacc_lessons.cell import running_cell; answer = running_cell()"
         found = []
         for cell_id in ("first", "second", None):
-            message = client.session.msg("execute_request", {"code": code, "user_expressions": {"a": "answer"}})
+            asked = {"code": code, "silent": False, "user_expressions": {"a": "answer"}}  # older kernels want `silent`
+            message = client.session.msg("execute_request", asked)
             message["metadata"] = {} if cell_id is None else {"cellId": cell_id}
             client.shell_channel.send(message)
             reply: dict[str, Any] = client.get_shell_msg(timeout=60)

@@ -71,7 +71,7 @@ def lesson(lab: Lab, request: pytest.FixtureRequest) -> Lab:
     if cells := getattr(request.module, "CELLS", ()):
         lab.run_cells(*cells)
         assert lab.errors() == []
-        lab.wait_explorers(sum(cell.startswith("explorer") for cell in cells))
+        lab.wait_explorers(sum("explorer" in cell for cell in cells))
     else:
         lab.run_all()
     return lab

@@ -103,11 +103,12 @@ def test_axe_finds_a_picture_without_a_text_in_its_place(lab, server):
 
 
 STARTED = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from browser.server import Server
 root = Path(sys.argv[2])
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell takes it away from what runs in its background
 print(Server(root, root).process.pid, flush=True)
 time.sleep(60)
 """

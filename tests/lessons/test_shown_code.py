@@ -5,16 +5,14 @@ import inspect
 from itertools import cycle, islice
 from typing import Any
 
-import nbformat
 import pytest
 import torch
+from lessons.notebook_cells import cells
 
 from gradacc_lessons import Recipe, accumulate
 from gradacc_lessons.accumulation import split, windows
-from gradacc_lessons.course import course_folder
 from gradacc_lessons.lessons.training import parameters
 from gradacc_lessons.optimizers import make_optimizer
-from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.tasks import digits
 
 ROUNDING = 1e-10  # float64 rounds at 1e-16; some fifty updates magnify it, and stay far below this
@@ -30,12 +28,6 @@ def bare(source: str) -> str:
     for argument in function.args.args:
         argument.annotation = None
     return ast.unparse(function)
-
-
-def cells(lesson: str) -> dict[str, str]:
-    """Source by cell id."""
-    notebook = nbformat.read(course_folder("notebooks") / f"{lesson}.ipynb", as_version=4)
-    return {cell.id: cell.source for cell in notebook.cells}
 
 
 def run(sources: list[str]) -> dict[str, Any]:
@@ -54,10 +46,6 @@ def run(sources: list[str]) -> dict[str, Any]:
 
 def test_lesson_01_shows_accumulate_as_it_is() -> None:
     assert bare(cells("01_accumulate")["accumulate-source"]) == bare(inspect.getsource(accumulate))
-
-
-def test_lesson_01_hands_out_the_exercises_own_starter() -> None:
-    assert cells("01_accumulate")["exercise"].startswith(exercise("train_epoch_windows").starter)
 
 
 def test_the_loop_of_lesson_00_trains_as_the_package_does() -> None:

@@ -14,42 +14,13 @@ from platformdirs import macos, unix, windows
 from gradacc_lessons import Quiz
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.progress import FILE_NAME, Progress, learner_progress, progress_file, shown, summary
-from gradacc_lessons.quiz.exercises import exercise
 
 FILE = course_folder("notebooks") / "00_start_here.ipynb"
-HEADINGS = [
-    "Is your machine ready?",
-    "One slider",
-    "One question",
-    "One exercise",
-    "Where your progress is kept",
-    "Questions people ask",
-    "Quiz",
-    "Summary",
-]
 
 
 def cells(kind: str) -> dict[str, str]:
     notebook = json.loads(FILE.read_text(encoding="utf-8"))
     return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == kind}
-
-
-def test_the_sections_are_those_that_the_quiz_sends_readers_to() -> None:
-    headings = re.findall(r"^## (.+)$", "\n".join(cells("markdown").values()), re.MULTILINE)
-    assert headings == HEADINGS
-    assert {question.section for question in Quiz("00_start_here").bank.questions} <= set(headings)
-
-
-def test_every_question_that_it_names_is_in_its_bank() -> None:
-    source = "\n".join([*cells("code").values(), *cells("markdown").values()])
-    named = set(re.findall(r'quiz\.\w+\("([^"]+)"', source))
-    assert named == {"start-predict-updates", "start-out-of-memory", "start-write-updates"}
-    for question_id in named:
-        Quiz("00_start_here").bank.question(question_id)
-
-
-def test_it_hands_out_the_exercises_own_starter() -> None:
-    assert cells("code")["exercise-code"].startswith(exercise("updates_per_epoch").starter)
 
 
 def test_every_question_people_ask_is_answered_in_both_languages_and_linked() -> None:
