@@ -56,7 +56,18 @@ def test_memory_faults_have_right_updates_and_graphs_that_pile_up() -> None:
         assert data["graphs"].iloc[0] > 2
 
 
+CHOSEN = (*list(FAULTS)[::8], "sum_then_backward")
+"""Faults that are always chosen in the explorer; the others when there is time."""
+
+
 @pytest.mark.parametrize("fault", list(FAULTS))
+def test_each_fault_is_named_in_the_sentence(fault: str) -> None:
+    data = collect(dye(fault, 4, 4))
+    assert FAULTS[fault].message.en.split(".")[0] in dye_sentence(data)
+    assert data["diagnosis"].iloc[-1].faults == (fault,)
+
+
+@pytest.mark.parametrize("fault", [f if f in CHOSEN else pytest.param(f, marks=pytest.mark.long) for f in FAULTS])
 def test_each_fault_can_be_chosen_is_listed_and_is_named(fault: str, explorer: Any) -> None:
     explorer.set(fault=fault)
     explorer.wait(PATIENCE)

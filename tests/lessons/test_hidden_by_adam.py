@@ -64,7 +64,7 @@ def test_adam_does_not_hide_a_divisor_that_changes_within_the_window(mistake: An
     assert running.min() > 10 * hidden.max()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_under_adam_a_divisor_of_k_plus_1_ends_near_a_fifth_and_a_missing_1_over_n_far_below(seed: int) -> None:
     """What the lesson says of the explorer's curve, which is drawn for 80 updates with b = 8 and N = 16."""
     recipe = replace(SETTINGS["adam"].recipe(8, 16), precision="float64", seed=seed)

@@ -173,7 +173,7 @@ def test_the_static_twin_is_in_whole_mebibytes() -> None:
     explorer = explore_bytes()
     explorer.set(length=32)
     explorer.wait(PATIENCE)
-    twin = explorer.static()
+    twin = explorer.static(length=32)
     assert list(twin.table.columns)[:2] == ["b", "N"]
     for name in twin.table.columns[2:]:
         assert twin.table[name].str.fullmatch(r"\d+").all()

@@ -105,17 +105,25 @@ def test_a_curve_that_leaves_the_axis_is_said_with_its_height(
     figure.png()
 
 
+def gap(seed: int, precision: Any) -> float:
+    """How far the losses of two cuts of a CNN, at a high learning rate, ever lie apart."""
+    recipes = [Recipe(b, n, learning_rate=LEARNING_RATES[1], precision=precision, seed=seed) for b, n in CUTS[:2]]
+    data = collect(compare_training(digits("cnn", dtype=getattr(torch, precision)), recipes))
+    whole, parts = (data.loc[data["cut"] == cut, "loss"].to_numpy() for cut in ("32 x 1", "8 x 4"))
+    return float(abs(whole - parts).max())
+
+
 def test_in_float32_a_high_learning_rate_can_part_two_cuts_of_a_cnn_visibly() -> None:
     """When, how far and with which seed depends on the machine's rounding; that some of them do is the claim."""
+    parts = next((seed for seed in (0, 1, 5) if gap(seed, "float32") > 0.1), None)
+    assert parts is not None
+    assert gap(parts, "float64") < 1e-9
 
-    def gap(seed: int, precision: Any) -> float:
-        recipes = [Recipe(b, n, learning_rate=LEARNING_RATES[1], precision=precision, seed=seed) for b, n in CUTS[:2]]
-        data = collect(compare_training(digits("cnn", dtype=getattr(torch, precision)), recipes))
-        whole, parts = (data.loc[data["cut"] == cut, "loss"].to_numpy() for cut in ("32 x 1", "8 x 4"))
-        return float(abs(whole - parts).max())
 
-    assert max(gap(seed, "float32") for seed in (0, 1, 5)) > 0.1
-    assert max(gap(seed, "float64") for seed in (0, 1, 5)) < 1e-9
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_in_float64_it_parts_none(seed: int) -> None:
+    assert gap(seed, "float64") < 1e-9
 
 
 def test_every_control_changes_the_run() -> None:

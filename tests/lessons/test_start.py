@@ -63,7 +63,7 @@ def test_it_trains_as_the_course_trains(b: int, n: int) -> None:
     assert (sums / sizes).tolist() == pytest.approx(expected.tolist(), abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 @pytest.mark.parametrize(("b", "n"), [(8, 4), (1, 1), (64, 1)])
 def test_one_pass_is_enough_to_learn_something(b: int, n: int, seed: int) -> None:
     recipe = Recipe(b, n, optimizer="adam", learning_rate=start.LEARNING_RATE, seed=seed)

@@ -46,8 +46,8 @@ Case = tuple[Callable[[], nn.Module], Callable[[], Tensor], Callable[[nn.Module,
 IMAGES = lambda channels=32, side=64: RANDOM(EXAMPLES, channels, side, side)  # noqa: E731
 QUICK: dict[str, Case] = {
     "linear": (lambda: nn.Sequential(nn.Linear(256, 1024), nn.GELU()), lambda: RANDOM(1024, 256), squares),
-    "convolution": (lambda: nn.Conv2d(32, 64, 3, padding=1), IMAGES, squares),
-    "strided": (lambda: nn.Conv2d(32, 256, 7, 2, 3), IMAGES, squares),
+    "convolution": (lambda: nn.Conv2d(16, 64, 3, padding=1), lambda: IMAGES(16), squares),
+    "strided": (lambda: nn.Conv2d(8, 256, 7, 2, 3), lambda: IMAGES(8), squares),
     "transposed": (lambda: nn.ConvTranspose2d(64, 32, 2, 2), lambda: IMAGES(64, 32), squares),
     "depthwise": (
         lambda: nn.Sequential(nn.Conv2d(64, 64, 3, padding=1, groups=64), nn.Conv2d(64, 64, 1)),
@@ -55,8 +55,8 @@ QUICK: dict[str, Case] = {
         squares,
     ),
     "channels last": (
-        lambda: nn.Conv2d(32, 64, 3, padding=1).to(memory_format=torch.channels_last),
-        lambda: IMAGES().to(memory_format=torch.channels_last),
+        lambda: nn.Conv2d(16, 64, 3, padding=1).to(memory_format=torch.channels_last),
+        lambda: IMAGES(16).to(memory_format=torch.channels_last),
         squares,
     ),
     "gru": (lambda: First(nn.GRU(128, 256, batch_first=True)), lambda: RANDOM(96, 12, 128), squares),
