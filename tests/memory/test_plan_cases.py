@@ -107,7 +107,7 @@ def test_five_plans_really_run_within_their_budget(case_of, name):
 @pytest.mark.parametrize("name", ["MLP", pytest.param("GPT, tied", marks=pytest.mark.long)])
 def test_a_plan_takes_fewer_real_runs_than_any_tuner_on_the_same_curve(case_of, name):
     """Every trial of a tuner is a real run, and some run out of memory. A plan needs one run, and none fails."""
-    mine, target = case_of(name), 64
+    mine, target = case_of(name), 32
     low, high = mine.forecast.peak(target, target), mine.forecast.peak(target, 1)
     budgets = [low + (high - low) * k // 8 for k in range(1, 8)]
     ours = [mine.plan(target, budget) for budget in budgets]
