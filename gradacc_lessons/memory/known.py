@@ -4,17 +4,20 @@ A loss asks its labels how many of them count, a model asks its mask whether any
 on the batch alone, and the batch is known. What depends on weights or activations is not, and nobody invents it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gradacc_lessons.memory.walk import tensors_in
 
+_AS_MANY_AS_THERE_ARE = {torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default}
+"""Operations whose result is as large as their arguments' numbers say."""
 MOST_VALUES = 2**20
 """Larger tensors of whole numbers are left without values: nobody asks them for a single number."""
 
@@ -38,7 +41,8 @@ class KnownNumbers(TorchDispatchMode):
             return tensor
         fake = self._fake.from_tensor(tensor)
         if _whole(tensor):
-            self._values[fake] = tensor
+            with _disable_current_modes():
+                self._values[fake] = tensor.clone()  # the caller's own numbers stay when the loss overwrites its batch
         return fake
 
     def has(self, tensor: Any) -> bool:
@@ -50,6 +54,8 @@ class KnownNumbers(TorchDispatchMode):
             return args[0].fake_device  # asked so often that the way through FakeTensorMode costs seconds
         self.last = func
         kwargs = kwargs or {}
+        if func is torch.ops.aten.index.Tensor:
+            args = args[0], [place for index in args[1] for place in self._places(index)]
         given = tensors_in((args, kwargs))
         if any(tensor.is_floating_point() for tensor in given):  # most operations: nothing is known, or will be
             if func._schema.is_mutable:
@@ -58,6 +64,8 @@ class KnownNumbers(TorchDispatchMode):
         known = all(tensor in self._values or not isinstance(tensor, FakeTensor) for tensor in given)
         if func is torch.ops.aten._local_scalar_dense.default and known:
             return self._for_real(func, args, kwargs)
+        if known and func in _AS_MANY_AS_THERE_ARE:
+            return self.without_memory(self._for_real(func, args, kwargs))
         result = func(*args, **kwargs)
         outcomes = tensors_in(result)
         if known and outcomes and all(_whole(tensor) for tensor in outcomes):
@@ -66,6 +74,13 @@ class KnownNumbers(TorchDispatchMode):
         elif func._schema.is_mutable:
             self._forget(given)
         return result
+
+    def _places(self, index: Tensor | None) -> Sequence[Tensor | None]:
+        """Where a known mask is true, as the numbers that index each of its dimensions; other indices stay."""
+        if index is None or index.dtype != torch.bool or not self.has(index):
+            return [index]
+        places: Sequence[Tensor] = self._for_real(torch.ops.aten.nonzero.default, (index,), {}).unbind(1)
+        return [self._converted(place) for place in places]
 
     def _forget(self, tensors: list[Tensor]) -> None:
         for tensor in tensors:

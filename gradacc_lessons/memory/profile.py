@@ -75,7 +75,7 @@ def _timeline(tracker: Tracker) -> pd.DataFrame:
         if piece.died is not None:
             changes[category][piece.died + 1] -= piece.size
     for operation, kernel in tracker.kernels:
-        scratch = scratch_bytes(kernel)
+        scratch = kernel if isinstance(kernel, int) else scratch_bytes(kernel)
         changes["temporaries"][operation] += scratch
         changes["temporaries"][operation + 1] -= scratch
     columns: dict[str, Any] = {name: change.cumsum()[:length] for name, change in changes.items()}

@@ -15,11 +15,20 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradacc_lessons.memory.scratch import Kernel, kernel
+from gradacc_lessons.memory.scratch import Kernel, kernel, mask_bytes
 from gradacc_lessons.memory.walk import tensors_in
 
 Phase = Literal["forward", "backward", "update"]
 Category = Literal["parameters", "gradients", "optimizer state", "saved activations", "inputs", "temporaries"]
+
+
+_IN_PLACE_WHEN_ALONE = {
+    "aten::add.Tensor", "aten::index_put", "aten::put", "aten::scatter.src", "aten::scatter.value", "aten::scatter_add",
+    "aten::index_add", "aten::index_copy", "aten::masked_scatter",
+}  # fmt: skip
+"""What autograd does in place in backward, but never while a dispatch mode looks on (isTensorSubclassLike in its
+input_buffer.cpp and FunctionsManual.cpp): where two gradients of one tensor meet, the second is added into the first,
+and the gradient of what was chosen from a tensor is written into zeros."""
 
 
 @dataclass
@@ -40,7 +49,7 @@ class Tracker(AbstractContextManager["Tracker"]):
     """Watches what happens inside the `with` block. Nothing of the caller's is changed.
 
     `pieces` of memory, `phases` (one per operation), the names of all `operations`, and the `kernels` that take
-    scratch, each with the number of its operation, are what it saw.
+    scratch (or the bytes of it), each with the number of its operation, are what it saw.
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None, inputs: Any) -> None:
@@ -48,7 +57,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.pieces: list[Piece] = []
         self.phases: list[Phase] = []
         self.operations: set[str] = set()
-        self.kernels: list[tuple[int, Kernel]] = []
+        self.kernels: list[tuple[int, Kernel | int]] = []
         self._reused: list[tuple[Piece, int]] = []
         self._live: dict[int, tuple[Piece, _Storage]] = {}
         self._updating = False
@@ -93,16 +102,15 @@ class Tracker(AbstractContextManager["Tracker"]):
         self._enter_phase(self._phase())
         for tensor in tensors_in(result):
             self._add(tensor, None, born=len(self.phases) - 1)
-        if (used := kernel(operation, *arguments)) is not None:
+        used = kernel(operation, *arguments, result) or mask_bytes(operation, arguments[0], result)
+        if used:
             self.kernels.append((len(self.phases) - 1, used))
-        if name == "aten::add.Tensor" and self.phases[-1] == "backward":
+        if name in _IN_PLACE_WHEN_ALONE and self.phases[-1] == "backward":
             self._reuse(arguments[0][0], result)
 
     def _reuse(self, first: Any, total: Any) -> None:
-        # Where two gradients of one tensor meet, autograd adds the second into the first, but never does so while
-        # a dispatch mode looks on (isTensorSubclassLike in input_buffer.cpp). If nobody else holds the first, it
-        # is gone right after this addition: then its memory would have become that of the sum. A view's first owner
-        # holds it, so views are never added into.
+        # If nobody else holds the first, it is gone right after this operation: then its memory would have become that
+        # of the result. A view's first owner holds it, so views are never written into.
         pieces = [self._live[t.untyped_storage()._cdata][0] for t in (first, total) if isinstance(t, Tensor)]
         if len(pieces) == 2 and not first._is_view() and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
             self._reused.append((pieces[0], len(self.phases) - 1))
