@@ -63,7 +63,7 @@ class TrainingFigure(LiveFigure):
         loss, distance = self.new_axes(2, 1, sharex=True, height_ratios=(3, 2))
         loss.set(xlim=(0, UPDATES), ylim=(0, HIGHEST_LOSS))
         loss.set_ylabel("training loss (nats)")
-        distance.set(xlim=(0, UPDATES), yscale="log")
+        distance.set(xlim=(0, UPDATES), yscale="log", ylim=(SMALLEST_DRAWN, 100 * SMALLEST_DRAWN))
         distance.set_xlabel("updates")
         distance.set_ylabel("parameters differ\n(relative)")
         self._cuts: list[str] = []
@@ -83,7 +83,8 @@ class TrainingFigure(LiveFigure):
             above.set_data(rows["update"], rows["loss"])
             if cut != cuts[0]:  # the first run's distance from itself says nothing
                 below.set_data(rows["update"], rows["relative_difference"].clip(lower=SMALLEST_DRAWN))
-        self.set_limits(self._distance_axes, y=drift_limits(data["relative_difference"]))
+        now = self._distance_axes.get_ylim()
+        self.set_limits(self._distance_axes, y=drift_limits(data["relative_difference"], now))
         self._mark_above(data)
         return training_sentence(data)
 
@@ -125,14 +126,14 @@ def _climbed(highest: float) -> str:
     return f" (it had climbed to {highest:.1f})" if highest > HIGHEST_LOSS else ""
 
 
-def drift_limits(differences: pd.Series) -> tuple[float, float]:
+def drift_limits(differences: pd.Series, now: tuple[float, float]) -> tuple[float, float]:
     """Where the axis of drift begins and ends: at whole powers of ten, at least two of them apart.
 
-    Exact zeros, as in the first update, stand at the bottom and do not stretch it.
+    Exact zeros, as in the first update, do not stretch it; while there is nothing else it stays where it is `now`.
     """
     measured = differences[(differences > 0) & (differences < math.inf)]
     if measured.empty:
-        return SMALLEST_DRAWN, 100 * SMALLEST_DRAWN
+        return now
     low, high = math.floor(math.log10(measured.min())), math.ceil(math.log10(measured.max()))
     return 10.0**low, 10.0 ** max(high, low + 2)
 
