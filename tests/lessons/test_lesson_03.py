@@ -1,10 +1,13 @@
 """Lesson 03 as a page: its numbers fit what the package asks and draws."""
 
+from typing import Any
+
 import nbformat
 from lessons.notebook_cells import cells
 
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.lessons.memory_budget import TARGET, explore_budget
+from gradacc_lessons.lessons.peaks import LONGEST, measured, recipe_for
 from gradacc_lessons.quiz import exercises_memory
 
 LESSON = "03_the_memory_wall"
@@ -28,3 +31,13 @@ def test_no_cell_before_the_prediction_shows_the_peak_that_is_asked_for() -> Non
     before = notebook.cells[: [cell.id for cell in notebook.cells].index("predict-ask")]
     shown = str([cell.get("outputs", []) for cell in before if cell.id != "timeline"])
     assert "85" not in shown
+
+
+def test_the_cells_and_the_explorers_measure_the_same_window() -> None:
+    names: dict[str, Any] = {}
+    for cell in ("task", "loop", "profile"):
+        exec(cells(LESSON)[cell], names)
+    for b, n in ((1, 1), (2, 2)):
+        shown = names["profile"](b, n)
+        drawn = measured(LONGEST, recipe_for("adamw", b, n))
+        assert abs(shown.peak_bytes - drawn.peak_bytes) <= 4, "apart from the loss itself, which one of the loops keeps"
