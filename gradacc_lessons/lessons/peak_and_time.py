@@ -19,7 +19,7 @@ LENGTH: Length = 64
 """Tokens per example: enough that arithmetic, and not Python, takes most of the time."""
 CUTS = 5
 """How many ways to cut the window are compared, beside the chosen one."""
-TURNS = 3
+TURNS = 2
 """Each point is timed so often, in turns with the others; the quickest counts."""
 LARGEST_WINDOW = 64
 """More examples per update than this take too long to time."""

@@ -32,6 +32,8 @@ NAMES = {
     "adamw_foreach": "AdamW, all tensors at once (foreach)",
 }
 
+TURNS_BY_LINE = 3
+"""So often a search for the largest b that fits goes by a line."""
 ONE_AT_A_TIME = RLock()
 """Explorers measure and predict, each in a thread of its own, and the forecasts are shared."""
 
@@ -100,27 +102,28 @@ def forecast(length: Length, recipe: Recipe) -> Forecast:
 def largest_that_fits(length: Length, recipe: Recipe, budget_bytes: int, most: int) -> int:
     """The largest micro-batch, up to `most`, whose predicted peak is within the budget at the recipe's N; 0 if none.
 
-    It doubles until it does not fit. Between the last two the peak is nearly a line, and what the line says is tried
-    out.
+    Between one that fits and one that does not, the peak is nearly a line: what it says and the next size are tried.
+    Where a knee holds that up, the gap is halved.
     """
 
     def peak(size: int) -> int:
         return predicted(length, replace(recipe, micro_batch_size=size)).peak_bytes
 
-    fitting, too_large = 0, 1
-    while too_large <= most and peak(too_large) <= budget_bytes:
-        fitting, too_large = too_large, 2 * too_large
-    too_large = min(too_large, most + 1)
+    if peak(1) > budget_bytes:
+        return 0
+    if peak(most) <= budget_bytes:
+        return most
+    fitting, too_large, turn = 1, most, 0
     while too_large - fitting > 1:
-        low, high = peak(max(fitting, 1)), peak(too_large)
-        line = fitting + int((budget_bytes - low) / (high - low) * (too_large - fitting)) if high > low else fitting
-        size = min(max(line, fitting + 1), too_large - 1)
+        share = (budget_bytes - peak(fitting)) / (peak(too_large) - peak(fitting)) if turn < TURNS_BY_LINE else 0.5
+        size = min(max(fitting + int(share * (too_large - fitting)), fitting + 1), too_large - 1)
         if peak(size) > budget_bytes:
             too_large = size
-        elif size + 1 < too_large and peak(size + 1) > budget_bytes:
+        elif peak(size + 1) > budget_bytes:
             return size
         else:
-            fitting = size
+            fitting = size + 1
+        turn += 1
     return fitting
 
 

@@ -20,7 +20,7 @@ from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.ui import Explorer, NumberSlider, Run, counted
 
 LENGTH: Length = 64
-CURVE = (1, 2, 4, 8, 16, 32, 48)
+CURVE = (1, 8, 16, 32, 48)
 """The micro-batch sizes at which the curve is predicted."""
 MOST = CURVE[-1]
 BUDGETS, TARGETS = (14, 120), (2, 96)
