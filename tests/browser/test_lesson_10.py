@@ -6,8 +6,8 @@ from browser.quiz_panel import QuizPanel
 LESSON = "10_fit_a_budget.ipynb"
 CELLS = ("setup", "checkpoint-predict", "plane-explorer", "tuners-explorer", "quiz-show")
 SIZE, STEPS, TARGET, BUDGET = "Micro-batch size b", "Accumulation steps N", "Target (examples)", "Budget (MiB)"
-PLANE, PLANNER = 0, 1  # the explorers, from the top of the page
-PLANE_PICTURE, PLANNER_PICTURE = "Time of one update", "a line for each rule"
+PLANE = 0  # the explorer, from the top of the page
+PLANE_PICTURE, PLANNER_PICTURE = "Time of one update", "one line for the plan"
 
 
 def says(lesson, words):
