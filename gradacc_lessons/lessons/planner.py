@@ -20,7 +20,7 @@ from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.ui import Explorer, NumberSlider, Run, counted
 
 LENGTH: Length = 64
-CURVE = (1, 8, 16, 32, 48)
+CURVE = (1, 16, 32, 48)
 """The micro-batch sizes at which the curve is predicted."""
 MOST = CURVE[-1]
 BUDGETS, TARGETS = (14, 120), (2, 96)
@@ -115,7 +115,7 @@ class PlannerFigure(TwoPanels):
         """The curve, the budget and two marks."""
         self._left = ax
         ax.set(xlim=(0, MOST + 2), xlabel="micro-batch size b (examples)", ylabel="predicted peak memory (MiB)")
-        ax.set_xticks([1, 8, 16, 32, 48])
+        ax.set_xticks(CURVE)
         (self._curve,) = ax.plot([], [], "o-", color=palette.BLACK, mfc="white", ms=5, lw=1.2, label="N = 2 or more")
         (self._budget,) = ax.plot([], [], "--", color=palette.ORANGE, lw=2, label="budget")
         (self._plan,) = ax.plot([], [], "*", color=palette.GREEN, ms=15, label="plan")
