@@ -137,8 +137,9 @@ class Forecast:
                 without_inputs = (rows["total"] - rows["inputs"]).to_numpy()
                 at = int(without_inputs.argmax())
                 fixed = sum(int(rows[name].iloc[at]) for name in FIXED)
-                # Of two sizes the second decides: it is there when the first one's gradient is.
-                points.append((head[-1], int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
+                # The peak of a pair is in one of its two halves: which one says of what size it is.
+                size = head[0] if at < len(rows) / 2 else head[-1]
+                points.append((size, int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
         return points
 
     def _window(self, head: tuple[int, ...]) -> MemoryProfile:

@@ -299,3 +299,14 @@ def test_images_are_planned_too():
     forecast = Forecast(*parts)
     found = plan(*parts, target_batch_size=8, budget_bytes=1.01 * forecast.peak(8, 2), forecast=forecast, explain=False)
     assert found.accumulation_steps == 2 and images(1)[0].nbytes * 8 <= found.predicted.by_category["inputs"]
+
+
+@pytest.mark.parametrize("followed", [((79, 2), (76, 2)), ((77, 2), (75, 2)), ((81, 2), (78, 2))])
+def test_windows_of_two_sizes_do_not_hide_that_one_batch_fits(tmp_path, followed):
+    """Where gradients are small, the first and larger micro-batch has the peak; elsewhere the second one has it."""
+    forecast = Forecast(*model("CNN with BatchNorm", tmp_path))
+    for target, accumulation_steps in followed:
+        forecast.peak(target, accumulation_steps)
+    enough = Forecast(*model("CNN with BatchNorm", tmp_path)).peak(77, 1)
+    assert forecast.may_fit_alone(77, enough)
+    assert not forecast.may_fit_alone(77, enough // 2)
