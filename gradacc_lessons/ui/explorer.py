@@ -5,7 +5,8 @@ JupyterLab callbacks may run beside the main thread. It only gives the wanted ru
 """
 
 import html
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import ipywidgets as widgets
@@ -14,7 +15,7 @@ import pandas as pd
 from gradacc_lessons.cell import supersede
 from gradacc_lessons.ui.controls import STYLE, Control, stylesheet
 from gradacc_lessons.ui.figure import LiveFigure
-from gradacc_lessons.ui.progress import wait_with_progress
+from gradacc_lessons.ui.progress import SECONDS_OF_SILENCE, wait_with_progress
 from gradacc_lessons.ui.static import StaticTwin, picture_html
 from gradacc_lessons.ui.worker import Run, Worker
 
@@ -100,7 +101,18 @@ class Explorer:
         """All rows of a run with these values, the others as they stand, made aside: nothing on the page moves."""
         with self._lock:
             run = self._plan(**(self._values | self._checked(values)))
-        return pd.DataFrame(list(run.rows()))
+        return pd.DataFrame(list(self._aside(run)))
+
+    def _aside(self, run: Run) -> Iterator[dict[str, Any]]:
+        """The rows of a run that the page does not show; it only says how far it has come, if that takes long."""
+        before, said, began = self._state.value, "", time.monotonic()
+        for done, row in enumerate(run.rows(), start=1):
+            yield row
+            if time.monotonic() - began > SECONDS_OF_SILENCE:
+                self._announce(f"A run aside: {done} of {run.total}.")
+                said = self._state.value
+        if said and self._state.value == said:  # nothing else has been said since
+            self._state.value = before
 
     def set(self, **values: Any) -> None:
         """Move controls and run, as a learner would.

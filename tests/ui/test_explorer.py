@@ -520,6 +520,18 @@ def test_it_runs_without_a_prediction_if_the_learner_wants_it(waiting: Explorer,
     assert not waiting.waiting and not nothing_shown(waiting)
 
 
+def test_a_long_run_aside_says_how_far_it_has_come(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradacc_lessons.ui.explorer.SECONDS_OF_SILENCE", 0.02)
+    explorer = build(Experiment(pause=0.02), prediction=asked)
+    explorer._ipython_display_()
+    said: list[str] = []
+    before = explorer._state.value
+    explorer._state.observe(lambda change: said.append(change["new"]), "value")
+    explorer.measure(size=3)
+    assert any("A run aside: 4 of 5." in words for words in said)
+    assert explorer._state.value == before
+
+
 def test_numbers_and_static_twin_come_from_a_run_aside_while_it_waits(waiting: Explorer, asked: Asked) -> None:
     assert list(waiting.data["value"]) == [0, 2, 4, 6, 8]
     assert list(waiting.measure(size=3)["value"]) == [0, 3, 6, 9, 12]
