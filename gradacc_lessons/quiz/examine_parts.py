@@ -52,7 +52,7 @@ FAULTS = {
             "`make_batch` moet zoveel teksten geven als er gevraagd worden; `plan` vindt de grootste micro-batch door "
             "naar andere groottes te vragen.",
         ),
-        Text("Asked for {a}, it gave {b}.", "Gevraagd waren er {a}, gegeven {b}."),
+        Text("Asked for {a}, it gave {b}.", "Er werden er {a} gevraagd, en het gaf er {b}."),
     ),
     "length_by_chance": Fault(
         Text(
@@ -129,7 +129,7 @@ FAULTS = {
         Text(
             "The loss adds up its examples. `plan` weighs each micro-batch's loss by its share of the examples; with "
             "sums a large micro-batch would count twice over.",
-            "De loss telt de voorbeelden bij elkaar op. `plan` weegt de loss van elke micro-batch met haar aandeel in "
+            "De loss telt de voorbeelden bij elkaar op. `plan` weegt de loss van elke micro-batch naar zijn aandeel in "
             "de voorbeelden; bij een som zou een grote micro-batch dan dubbel meetellen.",
         ),
     ),
@@ -137,8 +137,8 @@ FAULTS = {
         Text(
             "The loss of a batch is not the mean over its examples: two parts of a batch, each weighed by its share, "
             "do not give the whole batch's loss.",
-            "De loss van een batch is niet het gemiddelde over haar voorbeelden: twee delen van een batch, elk gewogen "
-            "met het eigen aandeel, geven niet de loss van de hele batch.",
+            "De loss van een batch is niet het gemiddelde over zijn voorbeelden: twee delen van een batch, elk gewogen "
+            "naar het eigen aandeel, geven niet de loss van de hele batch.",
         ),
     ),
 }
@@ -156,6 +156,14 @@ def examine(parts: Any) -> list[float]:
 
     Whatever the functions raise is the learner's to see.
     """
+    if (found := first_fault(parts)) is not None:
+        fault, *figures = found
+        return [list(FAULTS).index(fault) + 1, *figures]
+    return [0, *_planned(*parts)]
+
+
+def first_fault(parts: Any) -> tuple[Any, ...] | None:
+    """(which of FAULTS it is, its figures …), or None if the three functions are as they should be."""
     from torch import nn
 
     try:
@@ -168,9 +176,8 @@ def examine(parts: Any) -> list[float]:
         _look_at_models(build_model)
         _look_at_losses(build_model(), loss_fn, make_batch(TRIED_SIZES[-1]))
     except _Found as found:
-        fault, *figures = found.args
-        return [list(FAULTS).index(fault) + 1, *figures]
-    return [0, *_planned(build_model, loss_fn, make_batch)]
+        return found.args
+    return None
 
 
 def _look_at_batches(make_batch: Callable[[int], Any]) -> None:

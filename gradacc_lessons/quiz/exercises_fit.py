@@ -2,11 +2,10 @@
 
 from gradacc_lessons.quiz.examine_parts import FAULTS, LONGEST_TEXT
 from gradacc_lessons.quiz.exercise import Exercise, WrongAnswer
+from gradacc_lessons.quiz.judge_choice import FORGETS_WHAT_STAYS, MISSES_TARGET, N_TOO_LARGE
 from gradacc_lessons.quiz.judge_fit import (
     BUDGET_MEBIBYTES,
-    FORGETS_WHAT_STAYS,
-    MISSES_TARGET,
-    N_TOO_LARGE,
+    FITS_WITHOUT,
     NO_TRIPLE,
     NOT_NEEDED,
     OVER_BUDGET,
@@ -129,12 +128,12 @@ CHOOSE_WITH_CHECKPOINTING = Exercise(
     statement=Text(
         f"Write `choose()`: it returns b, N and whether to checkpoint (True or False), for the quickest update of "
         f"{TARGET} examples in equal micro-batches that fits in {BUDGET_MEBIBYTES} MiB. The model is the lesson's, "
-        "with AdamW and T = 128. What counts as time is what is computed, and of two windows that compute the same, "
-        "the one with fewer micro-batches is quicker. Your window's peak is measured.",
+        "with AdamW and T = 128. The rule here: what counts as time is what is computed, and of two windows that "
+        "compute the same, the one with fewer micro-batches is quicker. Your window's peak is measured.",
         f"Schrijf `choose()`: geef b, N en True of False voor checkpointing terug, voor de snelste update van {TARGET} "
         f"voorbeelden in gelijke micro-batches die in {BUDGET_MEBIBYTES} MiB past. Het model is dat van de les, met "
-        "AdamW en T = 128. Als tijd telt wat er berekend wordt, en van twee vensters die evenveel berekenen is dat "
-        "met de minste micro-batches het snelst. Van jouw venster wordt de piek gemeten.",
+        "AdamW en T = 128. De regel hier: de tijd is wat er berekend wordt, en van twee vensters die evenveel "
+        "berekenen is dat met de minste micro-batches het snelst. De piek van je venster wordt gemeten.",
     ),
     starter='def choose():\n    """b, N and checkpointing for 90 examples per update within 68 MiB."""\n'
     "    # return b, N, True or False\n    raise NotImplementedError\n",
@@ -158,6 +157,7 @@ CHOOSE_WITH_CHECKPOINTING = Exercise(
         _choice("return 15, 6, False", "forgets_what_stays", FORGETS_WHAT_STAYS),
         _choice("return 45, 2, False", "over_budget", OVER_BUDGET),
         _choice("return 30, 3, True", "checkpointing_not_needed", NOT_NEEDED),
+        _choice("return 9, 10, True", "checkpointing_for_nothing", FITS_WITHOUT),
         _choice("return 45, 2, True", "checkpointed_and_over", STILL_OVER),
         _choice("b = 12\n    return b, 90 // b, False", "misses_target", MISSES_TARGET),
         _choice("return 5, 18, False", "n_too_large", N_TOO_LARGE),

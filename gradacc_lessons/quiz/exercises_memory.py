@@ -7,6 +7,17 @@ from typing import Any
 from gradacc_lessons.quiz.call_in_child import call_in_child, whole_pair
 from gradacc_lessons.quiz.exercise import Exercise, LoopCheck, WrongAnswer, did_not_return
 from gradacc_lessons.quiz.grade import Grade
+from gradacc_lessons.quiz.judge_choice import (
+    FORGETS_WHAT_STAYS,
+    MISSES_TARGET,
+    N_TOO_LARGE,
+    missed,
+    next_divisor,
+    not_yet,
+    over_budget,
+    room,
+)
+from gradacc_lessons.quiz.sentences import joined
 from gradacc_lessons.text import Text
 
 _SIGNATURE = "def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):\n"
@@ -113,21 +124,7 @@ NO_PAIR = Text(
 )
 TARGET, BUDGET_MEBIBYTES = 48, 72
 """What the exercise asks for: examples per update, and the MiB that there are for them."""
-MISSES_TARGET = Text(
-    "That is another number of examples per update than asked.",
-    "Dat is een ander aantal voorbeelden per update dan gevraagd.",
-)
 OVER_BUDGET = Text("This micro-batch is too large for the budget.", "Deze micro-batch is te groot voor het budget.")
-FORGETS_WHAT_STAYS = Text(
-    "The activations alone would fit. But what does not grow with b is there as well: parameters, gradients and "
-    "optimizer state.",
-    "De activaties alleen zouden passen. Maar wat niet met b meegroeit is er ook: parameters, gradients en "
-    "optimizertoestand.",
-)
-N_TOO_LARGE = Text(
-    "It fits, but N is larger than it needs to be: a larger micro-batch fits as well.",
-    "Het past, maar N is groter dan nodig: een grotere micro-batch past ook.",
-)
 FITS = Text(
     "It fits, with as few micro-batches as the budget allows.",
     "Het past, met zo weinig micro-batches als het budget toelaat.",
@@ -139,30 +136,18 @@ def run_and_judge(micro_batch_size: int, accumulation_steps: int) -> Grade:
     from gradacc_lessons.lessons.peaks import LONGEST, measured, predicted, recipe_for
     from gradacc_lessons.memory.sizes import MEBIBYTE
 
-    b, n = micro_batch_size, accumulation_steps
-    if b * n != TARGET:
-        return _not_yet("misses_target", MISSES_TARGET, Text(f"{b} x {n} = {b * n:,}.", f"{b} x {n} = {b * n}."))
+    b, n, budget = micro_batch_size, accumulation_steps, BUDGET_MEBIBYTES * MEBIBYTE
+    if (grade := missed(b, n, TARGET)) is not None:
+        return grade
     profile = measured(LONGEST, recipe_for("adamw", b, n))
-    over = profile.peak_bytes / MEBIBYTE - BUDGET_MEBIBYTES
-    if over > 0:
-        alone = profile.by_category["saved activations"] / MEBIBYTE <= BUDGET_MEBIBYTES
-        fault, words = ("forgets_what_stays", FORGETS_WHAT_STAYS) if alone else ("over_budget", OVER_BUDGET)
-        return _not_yet(fault, words, Text(f"Measured: {over:.0f} MiB too much.", f"Gemeten: {over:.0f} MiB te veel."))
-    larger = next((size for size in range(b + 1, TARGET + 1) if TARGET % size == 0), None)
-    spare = Text(f"Measured: {-over:.0f} MiB to spare.", f"Gemeten: {-over:.0f} MiB over.")
+    if profile.peak_bytes > budget:
+        return over_budget(profile, budget, OVER_BUDGET)
+    larger = next_divisor(b, TARGET)
     if larger is not None:
         next_peak = predicted(LONGEST, recipe_for("adamw", larger, TARGET // larger)).peak_bytes
-        if next_peak <= BUDGET_MEBIBYTES * MEBIBYTE:
-            return _not_yet("n_too_large", N_TOO_LARGE, spare)
-    return Grade(1.0, True, _both(FITS, spare))
-
-
-def _not_yet(fault: str, words: Text, measured: Text) -> Grade:
-    return Grade(0.0, False, _both(words, measured), fault)
-
-
-def _both(first: Text, second: Text) -> Text:
-    return Text(f"{first.en} {second.en}", f"{first.nl} {second.nl}")
+        if next_peak <= budget:
+            return not_yet("n_too_large", N_TOO_LARGE, room(profile, budget))
+    return Grade(1.0, True, joined([FITS, room(profile, budget)]))
 
 
 def _choice(body: str, fault: str, message: Text) -> WrongAnswer:

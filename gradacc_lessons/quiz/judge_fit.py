@@ -9,6 +9,7 @@ from gradacc_lessons.quiz.call_in_child import call_in_child, followed_by, whole
 from gradacc_lessons.quiz.examine_parts import FAULTS, PLANNED_BUDGET, PLANNED_TARGET, examine
 from gradacc_lessons.quiz.exercise import Exercise, did_not_return
 from gradacc_lessons.quiz.grade import Grade, fill
+from gradacc_lessons.quiz.judge_choice import N_TOO_LARGE, missed, next_divisor, not_yet, over_budget, room
 from gradacc_lessons.quiz.sentences import joined
 from gradacc_lessons.text import Text
 
@@ -32,16 +33,7 @@ NO_TRIPLE = Text(
     "`choose` must return three things: b and N, whole numbers of at least 1, and True or False for checkpointing.",
     "`choose` moet drie dingen teruggeven: b en N, hele getallen van minstens 1, en True of False voor checkpointing.",
 )
-MISSES_TARGET = Text(
-    "That is another number of examples per update than asked.",
-    "Dat is een ander aantal voorbeelden per update dan gevraagd.",
-)
 OVER_BUDGET = Text("This window takes more than the budget.", "Dit venster kost meer dan het budget.")
-FORGETS_WHAT_STAYS = Text(
-    "The activations alone would fit. But parameters, gradients and optimizer state are there too, whatever b is.",
-    "De activaties alleen zouden passen. Maar parameters, gradients en optimizertoestand zijn er ook, hoe groot b ook "
-    "is.",
-)
 STILL_OVER = Text(
     "Checkpointing lowers the price of an example, and it is not nothing. This window still takes more than the "
     "budget.",
@@ -53,9 +45,9 @@ NOT_NEEDED = Text(
     "Het past, maar het rekent elke forward twee keer uit. Een kleinere micro-batch had ook ruimte gemaakt, zonder "
     "dat werk.",
 )
-N_TOO_LARGE = Text(
-    "It fits, but N is larger than it needs to be: a larger micro-batch fits as well.",
-    "Het past, maar N is groter dan nodig: een grotere micro-batch past ook.",
+FITS_WITHOUT = Text(
+    "It fits, but it computes every forward twice, and the same micro-batch fits without that.",
+    "Het past, maar het rekent elke forward twee keer uit, en dezelfde micro-batch past ook zonder dat werk.",
 )
 QUICKEST = Text(
     "It fits, nothing is computed twice, and there are no more micro-batches than needed.",
@@ -76,7 +68,7 @@ class PartsCheck:
         if fault is not None:
             shown = dict(zip("ab", figures, strict=False))
             seen = FAULTS[fault].seen
-            return _not_yet(fault, FAULTS[fault].words, fill(seen, shown) if seen else None)
+            return not_yet(fault, FAULTS[fault].words, fill(seen, shown) if seen else None)
         return Grade(1.0, True, _as_planned(*figures))
 
 
@@ -124,33 +116,25 @@ def run_and_judge(micro_batch_size: int, accumulation_steps: int, checkpointing:
 
     Time is not measured here: what takes it is what is computed, and that can be counted.
     """
-    b, n = micro_batch_size, accumulation_steps
-    if b * n != TARGET:
-        return _not_yet("misses_target", MISSES_TARGET, Text(f"{b} x {n} = {b * n:,}.", f"{b} x {n} = {b * n}."))
     from gradacc_lessons.memory.sizes import MEBIBYTE
 
+    b, n, budget = micro_batch_size, accumulation_steps, BUDGET_MEBIBYTES * MEBIBYTE
+    if (grade := missed(b, n, TARGET)) is not None:
+        return grade
     profile = measured_window(b, n, checkpointing)
-    over = profile.peak_bytes / MEBIBYTE - BUDGET_MEBIBYTES
-    if over > 0:
-        alone = profile.by_category["saved activations"] / MEBIBYTE <= BUDGET_MEBIBYTES
-        fault, words = _too_much(alone, checkpointing)
-        return _not_yet(fault, words, Text(f"Measured: {over:.0f} MiB too much.", f"Gemeten: {over:.0f} MiB te veel."))
-    spare = Text(f"Measured: {-over:.0f} MiB to spare.", f"Gemeten: {-over:.0f} MiB over.")
+    seen = room(profile, budget)
+    if profile.peak_bytes > budget:
+        if checkpointing:
+            return not_yet("checkpointed_and_over", STILL_OVER, seen)
+        return over_budget(profile, budget, OVER_BUDGET)
     if checkpointing:
-        return _not_yet("checkpointing_not_needed", NOT_NEEDED, spare)
-    larger = next((size for size in range(b + 1, TARGET + 1) if TARGET % size == 0), None)
-    if (
-        larger is not None
-        and measured_window(larger, TARGET // larger, False).peak_bytes <= BUDGET_MEBIBYTES * MEBIBYTE
-    ):
-        return _not_yet("n_too_large", N_TOO_LARGE, spare)
-    return Grade(1.0, True, joined([QUICKEST, spare], " "))
-
-
-def _too_much(activations_alone_fit: bool, checkpointing: bool) -> tuple[str, Text]:
-    if checkpointing:
-        return "checkpointed_and_over", STILL_OVER
-    return ("forgets_what_stays", FORGETS_WHAT_STAYS) if activations_alone_fit else ("over_budget", OVER_BUDGET)
+        if measured_window(b, n, False).peak_bytes <= budget:
+            return not_yet("checkpointing_for_nothing", FITS_WITHOUT, seen)
+        return not_yet("checkpointing_not_needed", NOT_NEEDED, seen)
+    larger = next_divisor(b, TARGET)
+    if larger is not None and measured_window(larger, TARGET // larger, False).peak_bytes <= budget:
+        return not_yet("n_too_large", N_TOO_LARGE, seen)
+    return Grade(1.0, True, joined([QUICKEST, seen]))
 
 
 @cache
@@ -165,7 +149,3 @@ def measured_window(micro_batch_size: int, accumulation_steps: int, checkpointin
     recipe = replace(recipe_for("adamw", micro_batch_size, accumulation_steps), checkpointing=checkpointing)
     with ONE_AT_A_TIME:
         return Window(LONGEST, recipe).profile(TRACED_MICRO_BATCHES)
-
-
-def _not_yet(fault: str, words: Text, seen: Text | None) -> Grade:
-    return Grade(0.0, False, joined([words, seen], " ") if seen else words, fault)
