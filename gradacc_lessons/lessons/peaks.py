@@ -1,5 +1,6 @@
 """Windows of the chat model on the CPU: their peaks, measured and predicted, each one only once; and their times."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from threading import RLock
@@ -100,15 +101,18 @@ def forecast(length: Length, recipe: Recipe) -> Forecast:
 
 
 def largest_that_fits(length: Length, recipe: Recipe, budget_bytes: int, most: int) -> int:
-    """The largest micro-batch, up to `most`, whose predicted peak is within the budget at the recipe's N; 0 if none.
+    """The largest micro-batch, up to `most`, whose predicted peak is within the budget at the recipe's N; 0 if none."""
+    return largest_within(
+        lambda size: predicted(length, replace(recipe, micro_batch_size=size)).peak_bytes, budget_bytes, most
+    )
+
+
+def largest_within(peak: Callable[[int], int], budget_bytes: int, most: int) -> int:
+    """The largest size from 1 to `most` with a peak within the budget; 0 if there is none. Peaks rise with the size.
 
     Between one that fits and one that does not, the peak is nearly a line: what it says and the next size are tried.
     Where a knee holds that up, the gap is halved.
     """
-
-    def peak(size: int) -> int:
-        return predicted(length, replace(recipe, micro_batch_size=size)).peak_bytes
-
     if peak(1) > budget_bytes:
         return 0
     if peak(most) <= budget_bytes:

@@ -2,13 +2,18 @@
 
 Only the rules, as their sources have them: Accelerate 1.15 `find_executable_batch_size`, Composer 0.3x
 `device_train_microbatch_size="auto"`, Lightning 2.6 `BatchSizeFinder`. Each trial of theirs is a real run.
+
+The rules that leave N alone are taken as they are in a script that does not accumulate: N = 1, before and after.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Fits = Callable[[int], bool]
-"""Whether a micro-batch of this size fits."""
+Fits = Callable[[int, int], bool]
+"""Whether a window fits: of micro-batches of this size, and so many (N) of them; the last may be smaller."""
+ALONE = 1
+"""The N of a script that does not accumulate."""
 LIGHTNING_START = 2
 LIGHTNING_TRIALS = 25
 LIGHTNING_LARGEST = 8192
@@ -31,6 +36,13 @@ class Tuning:
     """How many runs it took."""
     failed: int
     """How many of them ran out of memory."""
+    batches_per_trial: int = 1
+    """How many batches a trial that fits runs through before it counts as one."""
+
+    @property
+    def batches(self) -> int:
+        """How many batches ran through in all trials that fitted."""
+        return (self.trials - self.failed) * self.batches_per_trial
 
 
 def accelerate(target: int, fits: Fits) -> Tuning:
@@ -38,16 +50,16 @@ def accelerate(target: int, fits: Fits) -> Tuning:
     size, trials = target, 0
     while size > 0:
         trials += 1
-        if fits(size):
+        if fits(size, ALONE):
             break
         size = int(size * 0.9)
     return Tuning("Accelerate", size, size, trials, trials - (size > 0))
 
 
 def composer(target: int, fits: Fits) -> Tuning:
-    """Start at the whole batch; after each failure, half of it. What is left of the batch is accumulated."""
+    """Start at the whole batch; after each failure, half of it. The batch stays, in more micro-batches: N goes up."""
     size, trials = target, 1
-    while not fits(size):
+    while not fits(size, math.ceil(target / size)):
         if size == 1:
             return Tuning("Composer", 0, 0, trials, trials)
         size = max(size // 2, 1)
@@ -60,14 +72,14 @@ def lightning_power(target: int, fits: Fits) -> Tuning:
     size, trials, failed = LIGHTNING_START, 0, 0
     while trials < LIGHTNING_TRIALS and 0 < size < LIGHTNING_LARGEST:
         trials += 1
-        if not fits(size):
+        if not fits(size, ALONE):
             size //= 2
             failed += 1
             if trials > failed:
                 break
         elif trials < LIGHTNING_TRIALS:
             size *= 2
-    return Tuning("Lightning power", size, size, trials, failed)
+    return Tuning("Lightning power", size, size, trials, failed, LIGHTNING_BATCHES_PER_TRIAL)
 
 
 def lightning_binary_search(target: int, fits: Fits) -> Tuning:
@@ -75,7 +87,7 @@ def lightning_binary_search(target: int, fits: Fits) -> Tuning:
     size, low, high, trials, failed = LIGHTNING_START, 1, 0, 0, 0
     while size < LIGHTNING_LARGEST:
         trials += 1
-        if fits(size):
+        if fits(size, ALONE):
             low = size
             if trials - failed >= LIGHTNING_TRIALS or (high and high - low <= 1):
                 break
@@ -89,7 +101,7 @@ def lightning_binary_search(target: int, fits: Fits) -> Tuning:
             if high - low <= 1:
                 break
     size = max(1, int(size * (1 - LIGHTNING_MARGIN)))
-    return Tuning("Lightning binary search", size, size, trials, failed)
+    return Tuning("Lightning binary search", size, size, trials, failed, LIGHTNING_BATCHES_PER_TRIAL)
 
 
 RULES = (accelerate, composer, lightning_power, lightning_binary_search)

@@ -49,7 +49,7 @@ def test_another_budget_brings_another_plan(lesson):
     says(lesson, "Target 40 examples, budget 48 MiB: the plan is 1 of 14 and 2 of 13 (N = 3)")
     before = lesson.drawn(PLANNER_PICTURE)
     lesson.slider(BUDGET).drag(0.0)
-    says(lesson, "budget 14 MiB: no micro-batch fits.")
+    says(lesson, "budget 14 MiB: no window of 40 fits.")
     assert lesson.drawn(PLANNER_PICTURE) != before
 
 

@@ -114,7 +114,7 @@ def test_a_plan_takes_fewer_real_runs_than_any_tuner_on_the_same_curve(case_of, 
     assert all(found.measured.peak_bytes <= budget for found, budget in zip(ours, budgets, strict=True))
     print(f"plan: {mean(found.trials for found in ours):.1f} trials, none of them failed")
     for rule in RULES:
-        tuned = [rule(target, lambda size, b=budget: mine.forecast.peak(2 * size, 2) <= b) for budget in budgets]
+        tuned = [rule(target, lambda size, n, b=budget: mine.forecast.peak(size * n, n) <= b) for budget in budgets]
         print(
             f"{tuned[0].rule}: {mean(t.trials for t in tuned):.1f} trials, {mean(t.failed for t in tuned):.1f} failed"
         )

@@ -9,7 +9,7 @@ from gradacc_lessons.memory.tuners import RULES
 
 
 def on_every_capacity(rule, target):
-    return [(capacity, rule(target, lambda size, c=capacity: size <= c)) for capacity in range(1, target + 1)]
+    return [(capacity, rule(target, lambda size, _, c=capacity: size <= c)) for capacity in range(1, target + 1)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_a_rule_settles_on_fits_and_its_trials_are_counted(rule):
     for capacity in range(1, 100):
         asked = []
 
-        def fits(size, capacity=capacity, asked=asked):
+        def fits(size, n, capacity=capacity, asked=asked):
             asked.append(size)
             return size <= capacity
 
@@ -47,20 +47,40 @@ def test_what_a_rule_settles_on_fits_and_its_trials_are_counted(rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_only_composer_keeps_the_batch_that_was_asked_for(rule):
-    found = rule(100, lambda size: size <= 30)
+    found = rule(100, lambda size, n: size <= 30)
     assert (found.batch_reached == 100) == (rule is tuners.composer)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_asks_for_windows_of_the_n_that_it_would_run(rule):
+    """Composer tries the whole batch at once, and then always all of it; who leaves N alone runs one micro-batch."""
+    asked = []
+    rule(100, lambda size, n: asked.append((size, n)) or size <= 7)
+    if rule is tuners.composer:
+        assert asked == [(100, 1), (50, 2), (25, 4), (12, 9), (6, 17)]
+    else:
+        assert len(asked) > 2 and {n for _, n in asked} == {1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "batches"),
+    [(tuners.accelerate, 1), (tuners.composer, 1), (tuners.lightning_power, 9), (tuners.lightning_binary_search, 15)],
+)
+def test_batches_are_those_of_the_trials_that_fit(rule, batches):
+    """Up to 14 fit. Lightning runs three batches a trial: power fits at 2, 4 and 8; the search at 12 and 14 too."""
+    assert rule(40, lambda size, n: size <= 14).batches == batches
 
 
 @pytest.mark.parametrize("rule", [tuners.accelerate, tuners.composer, tuners.lightning_power])
 def test_where_nothing_fits_the_rules_end_too(rule):
-    found = rule(16, lambda size: False)
+    found = rule(16, lambda size, n: False)
     assert found.micro_batch_size == 0 and found.failed == found.trials > 0
 
 
 def test_lightning_ends_where_its_own_limits_are():
-    assert tuners.lightning_power(10**6, lambda size: True).micro_batch_size == tuners.LIGHTNING_LARGEST
-    assert tuners.lightning_binary_search(10**6, lambda size: True).micro_batch_size == int(8192 * 0.95)
-    assert tuners.lightning_binary_search(10, lambda size: False).micro_batch_size == 1
+    assert tuners.lightning_power(10**6, lambda size, n: True).micro_batch_size == tuners.LIGHTNING_LARGEST
+    assert tuners.lightning_binary_search(10**6, lambda size, n: True).micro_batch_size == int(8192 * 0.95)
+    assert tuners.lightning_binary_search(10, lambda size, n: False).micro_batch_size == 1
 
 
 @pytest.mark.long
@@ -76,5 +96,5 @@ def test_accelerate_itself_does_the_same(capacity):
             raise RuntimeError("CUDA out of memory.")
         return batch_size
 
-    found = tuners.accelerate(100, lambda size: size <= capacity)
+    found = tuners.accelerate(100, lambda size, n: size <= capacity)
     assert (found.micro_batch_size, found.trials) == (train(), len(tried))
