@@ -1,5 +1,6 @@
 """Where the course runs: which device trains, which program shows it, and how randomness is kept apart."""
 
+import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,10 +50,16 @@ def seeded(seed: int) -> Iterator[None]:
     """Run the body with torch's CPU generator set to `seed`, alone, and put it back afterwards.
 
     Models are initialised on the CPU, whatever device they go to; the generators of other devices are left as
-    they are.
+    they are. What the body draws from Python's or numpy's own generator is put back too.
     """
+    import numpy as np
     import torch
 
     with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+        own, numpys = random.getstate(), np.random.get_state()
         torch.default_generator.manual_seed(seed)
-        yield
+        try:
+            yield
+        finally:
+            random.setstate(own)
+            np.random.set_state(numpys)

@@ -1,9 +1,11 @@
 """Randomness is kept apart, also between threads."""
 
+import random
 import sys
 import types
 from threading import Thread
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,6 +21,15 @@ def test_seeded_gives_the_same_numbers_and_leaves_the_generator_alone() -> None:
         second = torch.rand(4)
     assert torch.equal(first, second)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_other_generators_are_put_back_too() -> None:
+    before, numpys = random.getstate(), np.random.get_state()
+    with seeded(3):
+        random.random()
+        np.random.rand()
+    assert random.getstate() == before
+    assert all(map(np.array_equal, np.random.get_state(), numpys))
 
 
 def test_models_built_in_many_threads_at_once_are_those_of_their_seeds() -> None:

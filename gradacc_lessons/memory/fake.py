@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from gradacc_lessons.memory.known import KnownNumbers
-from gradacc_lessons.memory.measure import CannotCount
+from gradacc_lessons.memory.uncounted import CannotCount
 
 _NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
 
@@ -27,7 +27,7 @@ def without_memory() -> Iterator[KnownNumbers]:
     """Inside, every new tensor is a fake one. What cannot be followed becomes a CannotCount, in one sentence."""
     with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known:
         try:
-            with _conversions(), _copies(), _unlogged():
+            with _conversions(), _copies(), _unlogged(), _initial_values():
                 yield known
         except _NO_SIZES:
             raise CannotCount(
@@ -43,6 +43,17 @@ def without_memory() -> Iterator[KnownNumbers]:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+@contextmanager
+def _initial_values() -> Iterator[None]:
+    """torch's trunc_normal_ draws again until every number suits. Here there are no numbers, and any would do."""
+    original = nn.init._no_grad_trunc_normal_
+    nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
+    try:
+        yield
+    finally:
+        nn.init._no_grad_trunc_normal_ = original
 
 
 @contextmanager

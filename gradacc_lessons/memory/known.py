@@ -16,10 +16,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gradacc_lessons.memory.walk import tensors_in
 
-_AS_MANY_AS_THERE_ARE = {torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default}
-"""Operations whose result is as large as their arguments' numbers say."""
-MOST_VALUES = 2**20
-"""Larger tensors of whole numbers are left without values: nobody asks them for a single number."""
+MOST_VALUES = 2**23
+"""Larger tensors of whole numbers are left without values: they would take tens of MiB each."""
 
 
 class KnownNumbers(TorchDispatchMode):
@@ -54,6 +52,10 @@ class KnownNumbers(TorchDispatchMode):
             return args[0].fake_device  # asked so often that the way through FakeTensorMode costs seconds
         self.last = func
         kwargs = kwargs or {}
+        if func is torch.ops.aten.masked_select.default and self._knows(args[1]):
+            shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+            mask = self._for_real(torch.ops.aten.expand.default, (args[1], shape), {})
+            func, args = torch.ops.aten.index.Tensor, (args[0].expand(shape), [mask])
         if func is torch.ops.aten.index.Tensor:
             args = args[0], [place for index in args[1] for place in self._places(index)]
         given = tensors_in((args, kwargs))
@@ -61,10 +63,10 @@ class KnownNumbers(TorchDispatchMode):
             if func._schema.is_mutable:
                 self._forget(given)
             return func(*args, **kwargs)
-        known = all(tensor in self._values or not isinstance(tensor, FakeTensor) for tensor in given)
+        known = all(self._knows(tensor) for tensor in given)
         if func is torch.ops.aten._local_scalar_dense.default and known:
             return self._for_real(func, args, kwargs)
-        if known and func in _AS_MANY_AS_THERE_ARE:
+        if known and func is torch.ops.aten.nonzero.default:  # as large as the numbers say
             return self.without_memory(self._for_real(func, args, kwargs))
         result = func(*args, **kwargs)
         outcomes = tensors_in(result)
@@ -75,9 +77,12 @@ class KnownNumbers(TorchDispatchMode):
             self._forget(given)
         return result
 
+    def _knows(self, tensor: Tensor) -> bool:
+        return tensor in self._values or not isinstance(tensor, FakeTensor)
+
     def _places(self, index: Tensor | None) -> Sequence[Tensor | None]:
         """Where a known mask is true, as the numbers that index each of its dimensions; other indices stay."""
-        if index is None or index.dtype != torch.bool or not self.has(index):
+        if index is None or index.dtype != torch.bool or not self._knows(index):
             return [index]
         places: Sequence[Tensor] = self._for_real(torch.ops.aten.nonzero.default, (index,), {}).unbind(1)
         return [self._converted(place) for place in places]

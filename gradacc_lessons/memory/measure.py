@@ -8,17 +8,13 @@ from torch import nn
 
 from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
-from gradacc_lessons.memory.scratch import UNCOUNTED
 from gradacc_lessons.memory.tracker import Tracker
+from gradacc_lessons.memory.uncounted import refuse_uncounted
 
 TRACKED = "the tensors that are alive, operation by operation"
 TRACKED_MISSES = "what a kernel takes and gives back within one operation, and what the libraries below PyTorch take"
 WATCHED = "; while it is watched, gradients that meet in one tensor take room of their own"
 """Added to what a device's counter cannot see: autograd adds them in place only when no dispatch mode looks on."""
-
-
-class CannotCount(ValueError):
-    """A run whose memory the tracker would get wrong."""
 
 
 def measure_peak(
@@ -37,7 +33,7 @@ def measure_peak(
 
     On CUDA and MPS `peak_bytes` is the device's own counter; elsewhere it is the tracker's count.
 
-    CannotCount (a ValueError) for a run with a kernel whose scratch is not published, such as the CPU's LSTM.
+    CannotCount (a ValueError) for a run that would be counted wrong, such as one with the CPU's LSTM.
     """
     where = torch.device(device) if device is not None else _device_of(model)
     tracker = Tracker(model, optimizer, inputs)
@@ -47,22 +43,12 @@ def measure_peak(
             run()
 
     on_device = device_peak(watched, where)
-    refuse_uncounted(tracker)
+    refuse_uncounted(tracker.operations)
     timeline, parts, phase = profile_of(tracker)
     if on_device is None:
         return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, TRACKED, TRACKED_MISSES)
     peak, misses = on_device.allocated_bytes, on_device.cannot_see + WATCHED
     return MemoryProfile(peak, parts, phase, timeline, on_device.counter, misses, on_device.reserved_bytes)
-
-
-def refuse_uncounted(tracker: Tracker) -> None:
-    """CannotCount if a kernel ran whose scratch is unknown."""
-    for name, layer in UNCOUNTED.items():
-        if name in tracker.operations:
-            raise CannotCount(
-                f"this model has an {layer}, whose CPU kernel takes scratch memory that no tensor stands for: "
-                f"a count would be too low by up to a third. Use a GRU, or measure it with `allocator_peak`"
-            )
 
 
 def _device_of(model: nn.Module) -> torch.device:

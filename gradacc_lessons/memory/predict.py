@@ -1,11 +1,13 @@
 """The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._foreach_utils import _get_foreach_kernels_supported_devices
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
@@ -13,9 +15,10 @@ from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
 from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
 from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update
-from gradacc_lessons.memory.measure import TRACKED_MISSES, refuse_uncounted
+from gradacc_lessons.memory.measure import TRACKED_MISSES
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
+from gradacc_lessons.memory.uncounted import refuse_uncounted
 from gradacc_lessons.memory.walk import tensors_in
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
@@ -60,6 +63,8 @@ def predict_window(
     The recipe's own micro-batch size and N are not looked at.
     """
     traced = sizes[:TRACED_MICRO_BATCHES]
+    where = torch.device(device or "cpu").type
+    recipe = _as_on(where, recipe)
     with seeded(recipe.seed):
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), without_memory() as known:
@@ -69,15 +74,21 @@ def predict_window(
             tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
             if unused:  # what never gets a gradient has no state either
                 tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
-    refuse_uncounted(tracker)
+    refuse_uncounted(tracker.operations)
     timeline, parts, phase = profile_of(tracker)
     # All further micro-batches do what the second did; until their turn comes they only wait.
     waiting = sum(input_bytes(real[sizes[0]], sizes[0], size) for size in sizes[TRACED_MICRO_BATCHES:])
     timeline[["inputs", "total"]] += waiting
     parts["inputs"] += waiting
-    where = torch.device(device or "cpu").type
     counter = PREDICTED if where == "cpu" else UNCALIBRATED.format(device=where.upper())
     return MemoryProfile(int(timeline["total"].max()), parts, phase, timeline, counter, TRACKED_MISSES)
+
+
+def _as_on(device: str, recipe: Recipe) -> Recipe:
+    """The recipe with the optimizer's kernel that torch takes on this device where none is asked for."""
+    if recipe.optimizer_kernel == "default" and device in _get_foreach_kernels_supported_devices():
+        return replace(recipe, optimizer_kernel="foreach")
+    return recipe
 
 
 def _second_window(

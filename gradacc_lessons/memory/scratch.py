@@ -15,9 +15,6 @@ from torch import Tensor
 from gradacc_lessons.memory.allocator import allocator_peak
 from gradacc_lessons.memory.walk import tensors_in
 
-UNCOUNTED = {"aten::mkldnn_rnn_layer": "LSTM", "aten::mkldnn_rnn_layer_backward": "LSTM"}
-"""Kernels that are not what they are predicted to be: operation -> the layer that people know it by."""
-
 _ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 _BY_EXAMPLE = (
     "aten::convolution", "aten::convolution_backward", "aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss",
@@ -27,6 +24,7 @@ _BY_EXAMPLE = (
     "aten::max_pool3d_with_indices_backward", "aten::avg_pool2d_backward", "aten::avg_pool3d_backward",
     "aten::reflection_pad2d_backward", "aten::grid_sampler_2d_backward", "aten::im2col", "aten::col2im",
     "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::channel_shuffle",
+    "aten::median.dim", "aten::kthvalue", "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c",
     *(f"aten::{name}{turn}" for turn in ("", "_backward") for name in (
         "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",
         "upsample_bicubic2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",

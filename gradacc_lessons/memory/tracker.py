@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.memory.scratch import Kernel, kernel, mask_bytes
+from gradacc_lessons.memory.uncounted import IN_BACKWARD, CannotCount
 from gradacc_lessons.memory.walk import tensors_in
 
 Phase = Literal["forward", "backward", "update"]
+_Stage = Phase | Literal["evaluation"]
 Category = Literal["parameters", "gradients", "optimizer state", "saved activations", "inputs", "temporaries"]
 
 
@@ -29,6 +31,10 @@ _IN_PLACE_WHEN_ALONE = {
 """What autograd does in place in backward, but never while a dispatch mode looks on (isTensorSubclassLike in its
 input_buffer.cpp and FunctionsManual.cpp): where two gradients of one tensor meet, the second is added into the first,
 and the gradient of what was chosen from a tensor is written into zeros."""
+
+
+_KEEP_ROOM_FOR_EACH = {"aten::binary_cross_entropy", "aten::mse_loss", "aten::smooth_l1_loss"}
+"""Losses whose one number keeps the room of the numbers that it is the mean of. Fake tensors do not know it."""
 
 
 @dataclass
@@ -56,11 +62,12 @@ class Tracker(AbstractContextManager["Tracker"]):
         self._model, self._optimizer, self._inputs = model, optimizer, inputs
         self.pieces: list[Piece] = []
         self.phases: list[Phase] = []
+        self._stages: list[_Stage] = []
         self.operations: set[str] = set()
         self.kernels: list[tuple[int, Kernel | int]] = []
         self._reused: list[tuple[Piece, int]] = []
-        self._live: dict[int, tuple[Piece, _Storage]] = {}
-        self._updating = False
+        self._live: dict[int, tuple[Piece, _Storage, int]] = {}
+        self._updating = self._updated = False
         self._mode = _Watch(self)
 
     def __enter__(self) -> Self:
@@ -99,13 +106,16 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.operations.add(name)
         for tensor in tensors_in(arguments):
             self._add(tensor, "inputs")  # used before anything made it: it was there all the time
-        self._enter_phase(self._phase())
+        self._enter_phase(self._phase(operation))
+        if self._stages[-1] == "backward":
+            self.operations.add(name + IN_BACKWARD)
+        size = arguments[0][0].nbytes if name in _KEEP_ROOM_FOR_EACH else 0
         for tensor in tensors_in(result):
-            self._add(tensor, None, born=len(self.phases) - 1)
+            self._add(tensor, None, born=len(self._stages) - 1, at_least=size)
         used = kernel(operation, *arguments, result) or mask_bytes(operation, arguments[0], result)
         if used:
-            self.kernels.append((len(self.phases) - 1, used))
-        if name in _IN_PLACE_WHEN_ALONE and self.phases[-1] == "backward":
+            self.kernels.append((len(self._stages) - 1, used))
+        if name in _IN_PLACE_WHEN_ALONE and self._stages[-1] == "backward":
             self._reuse(arguments[0][0], result)
 
     def _reuse(self, first: Any, total: Any) -> None:
@@ -113,53 +123,62 @@ class Tracker(AbstractContextManager["Tracker"]):
         # of the result. A view's first owner holds it, so views are never written into.
         pieces = [self._live[t.untyped_storage()._cdata][0] for t in (first, total) if isinstance(t, Tensor)]
         if len(pieces) == 2 and not first._is_view() and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
-            self._reused.append((pieces[0], len(self.phases) - 1))
+            self._reused.append((pieces[0], len(self._stages) - 1))
 
-    def _phase(self) -> Phase:
+    def _phase(self, operation: Any) -> _Stage:
         if self._updating:
+            return "update"
+        stage: _Stage = self._stages[-1] if self._stages else "forward"
+        # After the update come zeros and averages of weights, in place. What makes something new is a model again.
+        if stage == "update" and self._updated and not _makes_something(operation):
             return "update"
         # Backward runs without a graph of its own; where one is made, activations are being computed again.
         if torch.is_grad_enabled():
             return "forward"
         if _in_backward():
             return "backward"
-        # Clipping, say; a forward without a graph would not follow upon a backward.
-        return "update" if self.phases and self.phases[-1] != "forward" else "forward"
+        if stage == "update":
+            return "evaluation" if self._updated else "update"
+        return "update" if stage == "backward" else stage  # after a backward: clipping, say
 
-    def _enter_phase(self, phase: Phase) -> None:
-        if self.phases and self.phases[-1] == "backward" and phase != "backward":
+    def _enter_phase(self, phase: _Stage) -> None:
+        if self._stages and self._stages[-1] == "backward" and phase != "backward":
             self._mark_gradients()
-        self.phases.append(phase)
+        self._updated &= phase != "backward"
+        self._stages.append(phase)
 
     def _settle_phases(self) -> None:
         # Around the optimizer's own step gradients are still looked at; a forward is what a backward follows.
-        runs = [(phase, sum(1 for _ in run)) for phase, run in groupby(self.phases)]
+        runs = [(phase, sum(1 for _ in run)) for phase, run in groupby(self._stages)]
         settled: list[Phase] = []
         for (phase, length), (then, _) in zip(runs, [*runs, ("update", 0)][1:], strict=True):
             around = phase == "forward" and then == "update" and settled
-            settled += ["update" if around else phase] * length
+            settled += ["update" if around else "forward" if phase == "evaluation" else phase] * length
         self.phases = settled
 
-    def _add(self, tensor: Tensor, category: Category | None, born: int = -1) -> None:
-        storage = tensor.untyped_storage()
+    def _add(self, tensor: Tensor, category: Category | None, born: int = -1, at_least: int = 0) -> None:
+        for part in _parts(tensor):
+            self._add_storage(part.untyped_storage(), category, born, at_least)
+
+    def _add_storage(self, storage: Any, category: Category | None, born: int, at_least: int) -> None:
         key, size = storage._cdata, storage.nbytes()
         if (known := self._live.get(key)) is not None:
-            if known[0].size == size:
+            if known[2] == size:
                 if category == "gradients" or category == "optimizer state":
                     known[0].category = category
                 return
             self._died(key)
-        piece = Piece(size, born, category)
+        piece = Piece(max(size, at_least), born, category)
         self.pieces.append(piece)
-        self._live[key] = piece, _Storage(storage, key, self)
+        self._live[key] = piece, _Storage(storage, key, self), size
 
     def freed(self, key: int) -> None:
         """The storage with this key is gone."""
         self._died(key)
 
     def _died(self, key: int) -> None:
-        piece, _ = self._live.pop(key)
-        piece.died = len(self.phases) - 1
+        piece, *_ = self._live.pop(key)
+        piece.died = len(self._stages) - 1
 
     def _mark_gradients(self) -> None:
         for parameter in self._model.parameters():
@@ -177,7 +196,7 @@ class Tracker(AbstractContextManager["Tracker"]):
 
     def _after_update(self, *_: Any) -> None:
         self._mark_state()
-        self._updating = False
+        self._updating, self._updated = False, True
 
 
 class _Watch(TorchDispatchMode):
@@ -190,7 +209,7 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if func is torch.ops.prim.device.default:  # computes nothing, and only fake tensors ask it here
+        if func.namespace in ("prim", "profiler"):  # computes nothing
             return result
         self._tracker.watch(func, (args, kwargs), result)
         return result
@@ -209,6 +228,25 @@ class _Storage(ref):  # type: ignore[type-arg]
 
     def _gone(self) -> None:
         self.tracker.freed(self.key)
+
+
+def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The tensors that hold a tensor's memory: itself, or what a sparse one is made of.
+
+    CannotCount for a layout whose memory cannot be looked at.
+    """
+    if tensor.layout is torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise CannotCount(f"this run has a {layout} tensor, whose memory cannot be looked at: it is not counted here")
+    return (tensor,)
+
+
+def _makes_something(operation: Any) -> bool:
+    """Whether an operation returns new memory: it writes into nothing, and what it returns is no view."""
+    schema = operation._schema
+    return not schema.is_mutable and all(returned.alias_info is None for returned in schema.returns)
 
 
 def _in_backward() -> bool:

@@ -70,6 +70,19 @@ def test_the_outermost_sequence_of_blocks_counts():
     assert checkpoint_blocks(nn.ModuleDict({"body": nn.Sequential(block(), block()), "head": block()})) == 2
 
 
+def test_a_block_may_hold_its_weights_itself():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.eye(WIDTH))
+
+        def forward(self, x):
+            return (x @ self.weight).tanh()
+
+    assert checkpoint_blocks(nn.ModuleList(Own() for _ in range(3))) == 3
+    assert checkpoint_blocks(nn.ModuleList([nn.Linear(WIDTH, WIDTH), Own()])) == 1
+
+
 @pytest.mark.parametrize("model", [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.GELU())])
 def test_without_blocks_one_sentence_says_what_to_do(model):
     with pytest.raises(ValueError, match=r"has no nn\.ModuleList .* leave checkpointing off"):

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
-from gradacc_lessons.memory.measure import CannotCount, measure_peak
+from gradacc_lessons.memory.measure import measure_peak
+from gradacc_lessons.memory.uncounted import CannotCount
 
 SHARE = 1e-3
 """How far the two may lie apart; or one weight tensor of the largest convolution, if that is more."""
@@ -141,8 +142,63 @@ def test_so_it_is_with_two_threads(case: Case) -> None:
 
 
 def test_an_lstm_cannot_be_counted() -> None:
-    with pytest.raises(CannotCount, match=r"has an LSTM, .* Use a GRU, or measure it with `allocator_peak`"):
+    with pytest.raises(CannotCount, match=r"has an LSTM: .* Use a GRU, or measure it with `allocator_peak`"):
         both((lambda: First(nn.LSTM(16, 16)), lambda: RANDOM(4, 8, 16), squares))
+
+
+@pytest.mark.parametrize("product", [lambda x: x.prod(dim=1), lambda x: x.cumprod(dim=1)], ids=["prod", "cumprod"])
+def test_nor_can_the_gradient_of_a_product(product: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(CannotCount, match=r"the gradient of a product .* Use the sum of logarithms"):
+        both((lambda: nn.Linear(16, 16), lambda: RANDOM(4, 16), lambda model, x: product(model(x)).sum()))
+    model = nn.Linear(16, 16)
+    with torch.no_grad():
+        assert measure_peak(lambda: product(model(RANDOM(4, 16))), model=model).peak_bytes > 0
+
+
+def test_nor_can_an_embedding_bag_be_counted() -> None:
+    bags = torch.arange(12).reshape(4, 3)
+    with pytest.raises(CannotCount, match=r"has an EmbeddingBag: .* Use an Embedding and a mean"):
+        both((lambda: nn.EmbeddingBag(50, 16), lambda: bags, lambda model, x: model(x).square().mean()))
+
+
+def test_a_sparse_gradient_is_counted_by_its_parts() -> None:
+    model = nn.Embedding(1000, 64, sparse=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    words = torch.arange(50)
+
+    def run() -> None:
+        for _ in range(2):
+            model(words).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    found = measure_peak(run, model=model, optimizer=optimizer, inputs=words)
+    assert found.by_category["parameters"] == 1000 * 64 * 4
+    assert found.peak_bytes < 1.5 * found.by_category["parameters"]  # a dense gradient would be as large as the weights
+
+
+def test_a_layout_that_cannot_be_looked_at_is_one_sentence() -> None:
+    model = nn.Linear(4, 4)
+    with pytest.raises(CannotCount, match="a sparse_csr tensor, whose memory cannot be looked at"):
+        measure_peak(lambda: torch.eye(4).to_sparse_csr(), model=model)
+
+
+def test_a_model_that_is_tried_out_after_an_update_is_in_forward() -> None:
+    model, x = nn.Sequential(nn.Linear(64, 512), nn.GELU(), nn.Linear(512, 1)), RANDOM(4096, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def run() -> None:
+        model(x[:8]).mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+        with torch.no_grad():
+            model(x)
+
+    found = measure_peak(run, model=model, optimizer=optimizer, inputs=x)
+    assert found.phase == "forward"
+    order = found.timeline["phase"]
+    assert list(order[order != order.shift()]) == ["forward", "backward", "update", "forward"]
 
 
 def test_a_gradient_is_added_into_another_but_not_into_a_view() -> None:
