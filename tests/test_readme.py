@@ -131,7 +131,11 @@ def test_the_plan_in_the_readme_is_made(tmp_path: Path) -> None:
     arguments = [*shlex.split(command)[1:], "--no-verify", "--json"]
     run = subprocess.run([sys.executable, "-m", "gradacc_lessons", *arguments], cwd=tmp_path, capture_output=True)
     plan = json.loads(run.stdout)
-    assert sum(cut["count"] * cut["size"] for cut in plan["micro_batches"]) == 1000
+    said = re.search(r"make up exactly 2,000 examples: two of (\d+) and one of (\d+)\.", prose(README))
+    assert said is not None
+    larger, smaller = map(int, said.groups())
+    assert plan["micro_batches"] == [{"count": 2, "size": larger}, {"count": 1, "size": smaller}]
+    assert 2 * larger + smaller == 2000
     assert plan["predicted"]["peak_bytes"] <= plan["budget_bytes"] == 110 * 2**20
 
 

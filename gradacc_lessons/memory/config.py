@@ -31,16 +31,19 @@ def parts_of_config(file: Path, sequence: int) -> Parts:
     family = {"causal": AutoModelForCausalLM, "masked": AutoModelForMaskedLM}[_kind(config, file)]
     _check_positions(config, sequence)
 
+    vocabulary = _text(config).vocab_size
+
     def build_model() -> nn.Module:
         own = deepcopy(config)
         # The recipe's precision and not the file's: the default dtype is the recipe's while a model is built.
         setattr(own, "dtype" if hasattr(own, "dtype") else "torch_dtype", torch.get_default_dtype())
         own.use_cache = False  # as in training
         model: nn.Module = family.from_config(own)
+        _check_padding(model, sequence)
         return model
 
     def make_batch(size: int) -> dict[str, Tensor]:
-        tokens = torch.randint(config.vocab_size, (size, sequence), generator=torch.Generator().manual_seed(0))
+        tokens = torch.randint(vocabulary, (size, sequence), generator=torch.Generator().manual_seed(0))
         return {"input_ids": tokens, "labels": tokens.clone()}
 
     return build_model, _loss, make_batch
@@ -85,7 +88,24 @@ def _kind(config: Any, file: Path) -> str:
     )
 
 
+def _text(config: Any) -> Any:
+    """The part of the configuration that is about text: models for images too keep it in one of their own."""
+    return config.get_text_config()
+
+
 def _check_positions(config: Any, sequence: int) -> None:
-    most = getattr(config, "max_position_embeddings", None)
+    most = getattr(_text(config), "max_position_embeddings", None)
     if isinstance(most, int) and sequence > most:
         raise ValueError(f"this model has {most:,} positions, fewer than a sequence of {sequence:,} tokens")
+
+
+def _check_padding(model: nn.Module, sequence: int) -> None:
+    """Some models (RoBERTa and its kin) count positions from behind that of padding: that many fewer can be used."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            most = module.num_embeddings - module.padding_idx - 1
+            if sequence > most:
+                raise ValueError(
+                    f"this model has {module.num_embeddings:,} positions, of which it uses {most:,} for tokens, "
+                    f"fewer than a sequence of {sequence:,}"
+                )

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -35,6 +34,17 @@ class RefusesOne(ValueError):
     """The model cannot be trained on micro-batches of one example (as BatchNorm may not)."""
 
 
+class _Point(NamedTuple):
+    """What forward and backward need at one micro-batch size, the inputs not counted."""
+
+    size: int
+    """Examples in the micro-batch."""
+    in_use: int
+    """The most bytes that are in use in a forward or a backward."""
+    growing: int
+    """How many of these are activations and temporaries, which may grow with the size."""
+
+
 class Forecast:
     """How much memory any window of a model would take. Plans for other targets and budgets can share one.
 
@@ -56,8 +66,6 @@ class Forecast:
         self._followed: dict[tuple[int, ...], MemoryProfile] = {}
         self._variants: dict[Recipe, Forecast] = {}
         self._smallest: tuple[int, Any] | None = None
-        self.seconds = 0.0
-        """How long all following has taken, without the variants'."""
 
     @property
     def probes(self) -> int:
@@ -98,15 +106,20 @@ class Forecast:
 
     def cost_of_an_example(self, size: int) -> float:
         """What one more example in each micro-batch adds to the forwards and backwards, near this size, in bytes."""
-        return _slope(self._growth(), lambda point: abs(point[0] - size))
+        for more in (size, size + 1):  # a line needs two sizes, and a plan may have looked at one only
+            if len({point.size for point in self._growth()}) < 2:
+                self._window((more, more))
+        near, other = _two_nearest(self._growth(), lambda point: abs(point.size - size))
+        assert other is not None
+        return max((near.in_use - other.in_use) / (near.size - other.size), 0.0)
 
     def guess(self, target: int, budget_bytes: int) -> int:
         """How many micro-batches it will take, going by what has been followed so far."""
         room = budget_bytes - self._inputs(target)
         points = self._growth()
 
-        def distance(point: tuple[int, int, int]) -> float:
-            return abs(point[1] - room)
+        def distance(point: _Point) -> float:
+            return abs(point.in_use - room)
 
         size, in_use, _ = min(points, key=distance)
         slope = _slope(points, distance)
@@ -116,19 +129,27 @@ class Forecast:
     def may_fit_alone(self, target: int, budget_bytes: int) -> bool:
         """Whether it is worth following one batch of all `target` examples: False only if it cannot fit.
 
-        The peak bends upwards with the size, so that the line through the two largest sizes lies below it.
+        At each moment of a window, what is in use is a straight line in the size: something fixed, and so much for
+        each example. The peak is the highest of these lines, and a maximum of lines bends upwards: it rises faster
+        the larger the size. Peaks of 10 MiB at 4 examples and 14 MiB at 8 rise by 1 MiB an example, so that 16
+        examples take 22 MiB or more.
         """
-        largest = {point[0]: point for point in self._growth()}
-        if len(largest) < 2:
+        by_size = {point.size: point for point in self._growth()}
+        if len(by_size) < 2:
             return True
-        (size, in_use, _), (other, less, _) = sorted(largest.values(), reverse=True)[:2]
+        (size, in_use, _), (other, less, _) = sorted(by_size.values(), reverse=True)[:2]
         least = in_use + (in_use - less) / (size - other) * (target - size)
-        # Alone, no gradients wait, and what comes fresh is the gradient itself: at most twice all gradients less.
+        # The points are of two micro-batches: the second has the first one's gradients beside it, and each fresh
+        # gradient until it is added to them; alone it has neither. With 3 MiB of gradients that is up to 6 MiB less.
         gradients = max(profile.by_category["gradients"] for profile in self._followed.values())
         return least - 2 * gradients + self._inputs(target) <= budget_bytes * (1 + DOUBT)
 
-    def _growth(self) -> list[tuple[int, int, int]]:
-        """(size, most in use in forward and backward, what of it grows with the size), without inputs."""
+    def _growth(self) -> list[_Point]:
+        """A point for each window that was followed; only for those of two micro-batches, if there are any.
+
+        After micro-batches of 13 it may say (13, 30 MiB, 26 MiB): 30 MiB at most, and but for 4 MiB of parameters,
+        gradients and optimizer state all of it may grow with the size.
+        """
         accumulated = any(len(head) > 1 for head in self._followed)
         points = []
         for head, profile in self._followed.items():
@@ -139,18 +160,16 @@ class Forecast:
                 fixed = sum(int(rows[name].iloc[at]) for name in FIXED)
                 # The peak of a pair is in one of its two halves: which one says of what size it is.
                 size = head[0] if at < len(rows) / 2 else head[-1]
-                points.append((size, int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
+                points.append(_Point(size, int(without_inputs[at]), int(rows["total"].iloc[at]) - fixed))
         return points
 
     def _window(self, head: tuple[int, ...]) -> MemoryProfile:
         if head not in self._followed:
             shape = f"micro-batches of {head[0]:,}" if len(head) > 1 else f"one batch of {head[0]:,}"
             self.tell(f"following {shape} through the model")
-            start = monotonic()
             self._followed[head] = predict_window(
                 self.build_model, self.loss_fn, self._made, self.recipe, head, device=self.device
             )
-            self.seconds += monotonic() - start
         return self._followed[head]
 
     def _made(self, size: int) -> Any:
@@ -236,11 +255,15 @@ def _head(target: int, accumulation_steps: int) -> tuple[int, ...]:
     return tuple(size + 1 if k < larger else size for k in range(followed))
 
 
-def _slope(points: list[tuple[int, int, int]], distance: Callable[[tuple[int, int, int]], float]) -> float:
-    """Bytes per example, through the two nearest points of different size; from one point, at most so many."""
+def _two_nearest(points: list[_Point], distance: Callable[[_Point], float]) -> tuple[_Point, _Point | None]:
+    """The nearest point, and the nearest of those of another size."""
     nearest = sorted(points, key=distance)
-    first = nearest[0]
-    second = next((point for point in nearest if point[0] != first[0]), None)
-    if second is not None and (slope := (first[1] - second[1]) / (first[0] - second[0])) > 0:
+    return nearest[0], next((point for point in nearest if point.size != nearest[0].size), None)
+
+
+def _slope(points: list[_Point], distance: Callable[[_Point], float]) -> float:
+    """Bytes per example near a point, for a guess. Where no second size says it, all that may grow is taken to."""
+    near, other = _two_nearest(points, distance)
+    if other is not None and (slope := (near.in_use - other.in_use) / (near.size - other.size)) > 0:
         return slope
-    return first[2] / first[0]
+    return near.growing / near.size

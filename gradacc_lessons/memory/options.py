@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradacc_lessons.memory.binding import Binding
+from gradacc_lessons.memory.checkpointing import NoBlocks
 from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.sizes import readable
 from gradacc_lessons.recipe import Recipe
@@ -35,19 +36,28 @@ class Option:
         return f"{_capital(self.name)} would lower the peak by {saved}, to {readable(self.peak_bytes)}: {self.price}."
 
 
-def options(forecast: Forecast, target: int, accumulation_steps: int, binding: Binding) -> tuple[Option, ...]:
-    """Every change that is predicted to lower this window's peak, the largest saving first."""
+def options(
+    forecast: Forecast, target: int, accumulation_steps: int, binding: Binding
+) -> tuple[tuple[Option, ...], tuple[str, ...]]:
+    """Every change that is predicted to lower this window's peak, the largest saving first.
+
+    Also a sentence for each change with which the model cannot be followed. That a model has no blocks to checkpoint
+    is none.
+    """
     now = forecast.peak(target, accumulation_steps)
-    found = []
+    found, unknown = [], []
     for name, changes, price in _changes(forecast.recipe, binding):
         forecast.tell(f"what {name} would buy")
         try:
             peak = forecast.variant(**changes).peak(target, accumulation_steps)
-        except ValueError:
-            continue  # a model without blocks has nothing to checkpoint
+        except NoBlocks:
+            continue
+        except ValueError as error:
+            unknown.append(f"What {name} would buy cannot be predicted: {error}.")
+            continue
         if now - peak > WORTH_SAYING * now:
             found.append(Option(name, changes, peak, now - peak, price))
-    return tuple(sorted(found, key=lambda option: -option.saved_bytes))
+    return tuple(sorted(found, key=lambda option: -option.saved_bytes)), tuple(unknown)
 
 
 def _changes(recipe: Recipe, binding: Binding) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -67,7 +77,7 @@ def _changes(recipe: Recipe, binding: Binding) -> Iterator[tuple[str, dict[str, 
         yield (
             "the optimizer's fused kernel",
             {"optimizer_kernel": "fused"},
-            "it costs nothing, and the numbers are the same",
+            "it costs nothing, and the numbers are the same to rounding",
         )
 
 

@@ -99,31 +99,53 @@ def deepspeed(size: int, count: int, recipe: Recipe) -> str:
     elif recipe.precision == "autocast":
         entries["torch_autocast"] = {"enabled": True, "dtype": "bfloat16"}
     inner = "\n".join(f"    {key!r}: {value!r}," for key, value in entries.items()).replace("'", '"')
-    master = ["# DeepSpeed keeps float32 copies of bfloat16 weights: more memory than was planned."]
-    return "\n".join(
-        [*_checkpointing(recipe), *(master if recipe.precision == "bfloat16" else []), f"config = {{\n{inner}\n}}"]
-    )
+    notes = []
+    if recipe.precision == "bfloat16":
+        notes = ["# DeepSpeed keeps float32 copies of bfloat16 weights: more memory than was planned."]
+    elif recipe.precision == "float64":
+        notes = ["# The configuration has no entry for float64: convert the model before deepspeed.initialize.",
+                 *_dtype(recipe)]  # fmt: skip
+    return "\n".join([*_checkpointing(recipe), *notes, f"config = {{\n{inner}\n}}"])
 
 
 def loop(sizes: Sequence[int], recipe: Recipe) -> str:
-    """A loop of one's own, the only one that can take micro-batches of two sizes."""
-    mixed = recipe.precision == "autocast"
+    """A loop of one's own, the only one that can take micro-batches of two sizes.
+
+    It needs what a plan was made from: `model`, `loss_fn(model, batch)` for the mean loss, `data` whose batches are
+    tuples or dicts of tensors, and `optimizer`.
+    """
+    target = sum(sizes)
     counts = " + ".join(f"[{size}] * {sizes.count(size)}" for size in dict.fromkeys(sizes))
+    loss = ["        loss = loss_fn(model, part)"]
+    if recipe.precision == "autocast":
+        loss = [
+            "        with torch.autocast(next(model.parameters()).device.type, torch.bfloat16):",
+            "            loss = loss_fn(model, part)",
+        ]
     clip = [f"    torch.nn.utils.clip_grad_norm_(model.parameters(), {recipe.max_norm})"]
     return "\n".join(
         [
-            "from gradacc_lessons import accumulate",
+            "import torch",
+            "from torch.utils.data import DataLoader",
             "",
             *_dtype(recipe),
             *_checkpointing(recipe),
-            *(["# In loss_sum, the forward goes under torch.autocast(device_type, torch.bfloat16)."] if mixed else []),
             f"sizes = {counts}",
-            f"for batch in DataLoader(data, batch_size={sum(sizes)}, shuffle=True, drop_last=True):",
-            "    window = list(zip(*(tensor.split(sizes) for tensor in batch)))",
-            "    accumulate(model, window, loss_sum, count)  # each weighs as much as what counts in it",
+            f"for batch in DataLoader(data, batch_size={target}, shuffle=True, drop_last=True):",
+            "    start = 0",
+            "    for size in sizes:",
+            "        rows = slice(start, start + size)",
+            '        if hasattr(batch, "items"):  # a dict, as language models take it',
+            "            part = {name: tensor[rows] for name, tensor in batch.items()}",
+            "        else:",
+            "            part = tuple(tensor[rows] for tensor in batch)",
+            *loss,
+            "        # Weighed by its share of the examples. If loss_fn is a mean over tokens: by its share of those.",
+            f"        (size / {target} * loss).backward()",
+            "        start += size",
             *(clip if recipe.max_norm is not None else []),
             "    optimizer.step()",
-            "    optimizer.zero_grad()",
+            f"    optimizer.zero_grad({'' if recipe.set_to_none else 'set_to_none=False'})",
         ]
     )
 

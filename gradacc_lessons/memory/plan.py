@@ -1,6 +1,5 @@
 """From a target batch and a memory budget to micro-batches, with the reasons."""
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from gradacc_lessons.memory.paste import FRAMEWORKS, largest_divisor, loop, what
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.memory.sizes import bytes_in, readable
 from gradacc_lessons.memory.speed import Rates, checkpointing_slows, throughput
-from gradacc_lessons.memory.trial import Measured, Trial, fits_here
+from gradacc_lessons.memory.trial import Measured, Trial, checked_device, why_not_here
 from gradacc_lessons.recipe import Recipe
 
 LARGEST_TARGET = 10_000_000
-"""Examples per update; who wants more has counted tokens."""
+"""Examples per update. A larger number is a mistake: most likely tokens were counted, not examples."""
 
 
 class NothingFits(ValueError):
@@ -47,7 +46,7 @@ class Plan:
     measured: Measured | None
     """The peak of a real window; None if none was run."""
     trials: int
-    """How many real windows were run; more than one only if the first took more than was predicted."""
+    """How many real windows were run; more than one only if the first took more than the budget."""
     options: tuple[Option, ...]
     """What else would lower the peak, and its price."""
     throughput: Rates
@@ -158,42 +157,63 @@ def plan(
     """
     target, budget = _checked_target(target_batch_size), _checked_budget(budget_bytes)
     if forecast is None:
-        forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=device, tell=tell)
+        forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=checked_device(device), tell=tell)
     count = smallest_window(forecast, target, budget)
-    trial, trials, measured = None, 0, None
-    room = count is not None and fits_here(forecast.peak(target, count), forecast.device)
-    if count is not None and verify and room:
+    trial, only = None, None
+    runs: dict[int, Measured] = {}
+    if count is not None:
+        here = checked_device(forecast.device)
+        only = why_not_here(forecast.peak(target, count), here) if verify else "no window was run, as was asked"
+    if count is not None and only is None:
         trial = Trial(forecast)
-        count, trials, measured = _verified(trial, forecast, target, budget, count)
+        count, runs = _verified(trial, forecast, target, budget, count)
     if count is None:
         raise NothingFits(_nothing(forecast, target, budget, explain))
-    said = _what_ran(forecast, target, count, measured, room)
-    sizes, profile = balanced(target, count), forecast.profile(target, count)
-    reasons = [why.why_this_window(forecast, target, budget, count), said]
+    sizes, profile, measured = balanced(target, count), forecast.profile(target, count), runs.get(count)
+    reasons = [why.why_this_window(forecast, target, budget, count, runs)]
+    if measured is None:
+        reasons.append(f"This is a prediction only: {only}.")
+    else:
+        reasons.append(why.what_was_measured(profile.peak_bytes, measured, count))
     found: tuple[Option, ...] = ()
     rates: Rates = ()
     if explain:
         more, found, rates = _explained(forecast, trial, target, count)
         reasons += more
     text = "\n".join(filter(None, [*reasons, what_equal_sizes_cost(sizes)]))
-    return Plan(target, budget, forecast.recipe, sizes, profile, measured, trials, found, rates, text)
+    return Plan(target, budget, forecast.recipe, sizes, profile, measured, len(runs), found, rates, text)
 
 
 def _verified(
     trial: Trial, forecast: Forecast, target: int, budget: int, count: int
-) -> tuple[int | None, int, Measured | None]:
-    """The first window from N = `count` up whose real peak is within the budget, and how many were run."""
-    chosen = count
-    for run in itertools.count(1):
+) -> tuple[int | None, dict[int, Measured]]:
+    """The fewest micro-batches, from N = `count` up, whose real peak is within the budget, and all windows that ran."""
+    runs: dict[int, Measured] = {}
+
+    def fits(accumulation_steps: int) -> bool:
         forecast.tell("running one real window")
-        measured = trial.peak(balanced(target, chosen))
-        if measured.peak_bytes <= budget:
-            return chosen, run, measured
-        if chosen == target:
+        runs[accumulation_steps] = trial.peak(balanced(target, accumulation_steps))
+        return runs[accumulation_steps].peak_bytes <= budget
+
+    too_few, enough = count - 1, count
+    while not fits(enough):
+        if enough == target:
+            return None, runs
+        too_few, excess = enough, runs[enough].peak_bytes - forecast.peak(target, enough)
+        enough = smallest_window(forecast, target, budget - excess, at_least=too_few + 1) or target
+    for turn in range(target):
+        if enough - too_few <= 1:
             break
-        excess = measured.peak_bytes - forecast.peak(target, chosen)
-        chosen = smallest_window(forecast, target, budget - excess, at_least=chosen + 1) or target
-    return None, run, None
+        # As in the search among predictions: a line through what was measured, and not for ever.
+        share = (budget - runs[enough].peak_bytes) / (runs[too_few].peak_bytes - runs[enough].peak_bytes)
+        size = (1 - share) * target / enough + share * target / too_few
+        between = round(math.sqrt(too_few * enough)) if turn % 3 == 2 else math.ceil(target / size)
+        between = min(max(between, too_few + 1), enough - 1)
+        if fits(between):
+            enough = between
+        else:
+            too_few = between
+    return enough, runs
 
 
 def _explained(
@@ -201,23 +221,16 @@ def _explained(
 ) -> tuple[list[str], tuple[Option, ...], Rates]:
     """The further reasons, what else would help, and the throughput."""
     profile, size = forecast.profile(target, count), balanced(target, count)[0]
-    found = options(forecast, target, count, binding_moment(profile))
+    found, unknown = options(forecast, target, count, binding_moment(profile))
     rates: Rates = ()
     if trial is not None:
         forecast.tell("timing micro-batches")
         rates = throughput(trial, size)
         found = checkpointing_slows(found, forecast, trial, size)
-    reasons = [why.why_here(profile), why.what_more_costs(forecast, target, count)]
-    reasons += [option.sentence for option in found]
+    reasons = [why.why_here(forecast, target, count), why.what_more_costs(forecast, target, count)]
+    reasons += [*(option.sentence for option in found), *unknown]
     reasons += [why.where_throughput_stops(rates, size)] if len(rates) > 1 else []
     return reasons, found, rates
-
-
-def _what_ran(forecast: Forecast, target: int, count: int, measured: Measured | None, room: bool) -> str:
-    if measured is not None:
-        return why.what_was_measured(forecast.peak(target, count), measured, count)
-    reason = "no window was run, as was asked" if room else "this machine has not enough free memory to run a window"
-    return f"This is a prediction only: {reason}."
 
 
 def _nothing(forecast: Forecast, target: int, budget: int, explain: bool) -> str:
@@ -227,8 +240,8 @@ def _nothing(forecast: Forecast, target: int, budget: int, explain: bool) -> str
             f"no window fits in {readable(budget)}: one example at a time is predicted to take "
             f"{readable(profile.peak_bytes)}, but a real window took more than the budget"
         )
-    found = options(forecast, target, target, binding_moment(profile)) if explain else None
-    return why.why_nothing_fits(profile, budget, target, found)
+    found = options(forecast, target, target, binding_moment(profile))[0] if explain else None
+    return why.why_nothing_fits(forecast, budget, target, found)
 
 
 def _checked_target(target: object) -> int:

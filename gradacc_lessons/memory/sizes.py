@@ -24,6 +24,7 @@ def readable(size: float) -> str:
     """A size with three figures and the unit that suits it: 1.50 GiB, 44.1 MiB, 512 bytes."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         amount = size / _UNITS[unit.upper()]
-        if amount >= 1:
-            return f"{amount:.{max(0, 2 - len(str(int(amount))) + 1)}f} {unit}"
+        if amount >= 1023.5 / 1024:  # in the next smaller unit it would round to 1024
+            decimals = 2 if amount < 9.995 else 1 if amount < 99.95 else 0
+            return f"{amount:.{decimals}f} {unit}"
     return f"{size:.0f} bytes"

@@ -26,6 +26,10 @@ SHARE_OF_FREE_MEMORY = 0.8
 """A real window is run only if it needs no more of the free memory than this."""
 WHERE_FREE_MEMORY_IS_UNKNOWN = 2**30
 """Bytes that any machine is taken to have."""
+DEVICES = ("cpu", "cuda", "mps")
+MEMORY_OF_THE_MACHINE = Path("/proc/meminfo")
+GROUP = Path("/sys/fs/cgroup")
+"""Where Linux says how much memory this container may have, and has."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,34 @@ class Trial:
         return measure_peak(run, model=self._model, optimizer=self._optimizer, inputs=window).peak_bytes, TRACKED
 
 
+def checked_device(device: torch.device | str | None) -> torch.device:
+    """The device. ValueError, in one sentence, for one that nothing is planned for."""
+    with suppress(RuntimeError):  # torch's, for a name that it does not know
+        found = torch.device(device or "cpu")
+        if found.type in DEVICES:
+            return found
+    raise ValueError(f"plans are made for {', '.join(DEVICES)}; not for the device {str(device)!r}")
+
+
+def is_here(device: torch.device) -> bool:
+    """Whether this machine has the device."""
+    if device.type == "cuda":
+        return torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count()
+    return device.type != "mps" or torch.backends.mps.is_available()
+
+
+def why_not_here(peak_bytes: int, device: torch.device) -> str | None:
+    """Why no window with this peak can be run on this machine; None if one can."""
+    if not is_here(device):
+        name = device.type.upper() + ("" if device.index is None else f":{device.index}")
+        return f"there is no {name} device here"
+    if not fits_here(peak_bytes, device):
+        return "this machine has not enough free memory to run a window"
+    return None
+
+
 def fits_here(peak_bytes: int, device: torch.device | str | None) -> bool:
-    """Whether this machine has so much memory free that a run with this peak is safe."""
+    """Whether so much memory is free on a device of this machine that a run with this peak is safe."""
     free = free_bytes(torch.device(device or "cpu"))
     if free is None:
         return peak_bytes <= WHERE_FREE_MEMORY_IS_UNKNOWN
@@ -101,18 +131,36 @@ def fits_here(peak_bytes: int, device: torch.device | str | None) -> bool:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """The free memory of the device, or of the machine with its limits; None where nobody says."""
+    """The free memory of a device of this machine, or of the machine with its limits; None where nobody says."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0]) if torch.cuda.is_available() else 0
+        return int(torch.cuda.mem_get_info(device)[0])
     if device.type == "mps":
         return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
-    free: list[int] = []
-    with suppress(OSError, ValueError, AttributeError):  # not every system knows the name, or has the function
-        free.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(OSError, ValueError):  # a container's limit, if there is one and it is a number
-        group = Path("/sys/fs/cgroup")
-        free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    free = [size for size in (_free_in_the_machine(), _free_in_the_container()) if size is not None]
     return min(free, default=None)
+
+
+def _free_in_the_machine() -> int | None:
+    """Bytes that can be had, the files that are only kept in memory for speed among them."""
+    with suppress(OSError, KeyError, ValueError):
+        return _numbers(MEMORY_OF_THE_MACHINE)["MemAvailable:"] * 1024
+    with suppress(OSError, ValueError, AttributeError):  # not every system knows the name, or has the function
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _free_in_the_container() -> int | None:
+    """What a container's limit leaves, if there is one. Files that it does not use at the moment make way."""
+    with suppress(OSError, KeyError, ValueError):
+        limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        return limit - used + _numbers(GROUP / "memory.stat")["inactive_file"]
+    return None
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The lines "name number" of a file."""
+    lines = (line.split() for line in file.read_text().splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 
 def _allocated(device: torch.device) -> int:

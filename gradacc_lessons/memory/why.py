@@ -1,16 +1,19 @@
 """The reasons for a plan, in sentences with numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from gradacc_lessons.memory.binding import WORDS, binding_moment
+from gradacc_lessons.memory.binding import binding_moment, moment_in_words
 from gradacc_lessons.memory.forecast import Forecast, balanced
 from gradacc_lessons.memory.options import Option
-from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.memory.sizes import readable
 from gradacc_lessons.memory.trial import Measured
 
 KNEE = 0.05
 """What is within this of the highest throughput is as fast."""
+ABOUT = 0.02
+"""Two sizes that differ by less than this share are told as one."""
+HARDLY = 0.1
+"""A smaller micro-batch is worth something if all examples of one make up this share of the peak."""
 
 
 def shape(sizes: Sequence[int]) -> str:
@@ -18,26 +21,37 @@ def shape(sizes: Sequence[int]) -> str:
     return " and ".join(f"{sizes.count(size):,} of {size:,}" for size in dict.fromkeys(sizes))
 
 
-def why_this_window(forecast: Forecast, target: int, budget: int, accumulation_steps: int) -> str:
-    """Why so many micro-batches, and not one fewer."""
+def why_this_window(
+    forecast: Forecast, target: int, budget: int, accumulation_steps: int, runs: Mapping[int, Measured]
+) -> str:
+    """Why so many micro-batches, and not one fewer. `runs` are the real windows, by their N."""
     now = f"predicted peak {readable(forecast.peak(target, accumulation_steps))} of {readable(budget)}"
     if accumulation_steps == 1:
         return f"All {target:,} examples fit at once: {now}."
     fewer = accumulation_steps - 1
-    peak, size = forecast.peak(target, fewer), balanced(target, fewer)[0]
+    size = balanced(target, fewer)[0]
     them = f"{fewer:,} micro-batches of up to {size:,}" if fewer > 1 else f"one batch of {target:,}"
-    over = f"{readable(peak - budget)} too much" if peak > budget else "and its real run took more than the budget"
+    peak = runs[fewer].peak_bytes if fewer in runs else forecast.peak(target, fewer)
+    need = "really took" if fewer in runs else "would need"
     return (
         f"It takes {accumulation_steps:,} micro-batches: {shape(balanced(target, accumulation_steps))}, {now}. "
-        f"With one fewer, {them} would need {readable(peak)}, {over}."
+        f"With one fewer, {them} {need} {readable(peak)}, {readable(peak - budget)} too much."
     )
 
 
-def why_here(profile: MemoryProfile) -> str:
-    """Which moment binds, and what is there then."""
+def why_here(forecast: Forecast, target: int, accumulation_steps: int) -> str:
+    """Which moment binds, whether a smaller micro-batch would help, and what is there then."""
+    profile, size = forecast.profile(target, accumulation_steps), balanced(target, accumulation_steps)[0]
+    lower = ""
+    if size > 1 and binding_moment(profile) == "update":
+        lower = ": a smaller micro-batch would not lower it"
+    elif size > 1:
+        examples = size * forecast.cost_of_an_example(size)
+        lower = f"; a smaller micro-batch {'lowers' if examples >= HARDLY * profile.peak_bytes else 'hardly lowers'} it"
     parts = sorted(profile.by_category.items(), key=lambda part: -part[1])
     largest = ", ".join(f"{name} {readable(size)}" for name, size in parts if size * 50 >= profile.peak_bytes)
-    return f"The peak comes {WORDS[binding_moment(profile)]}. Then there are {largest}."
+    moment = moment_in_words(profile, forecast.recipe.checkpointing)
+    return f"The peak comes {moment}{lower}. Then there are {largest}."
 
 
 def what_more_costs(forecast: Forecast, target: int, accumulation_steps: int) -> str:
@@ -46,13 +60,28 @@ def what_more_costs(forecast: Forecast, target: int, accumulation_steps: int) ->
     example = f"One more example in a micro-batch costs {readable(forecast.cost_of_an_example(size))}"
     if binding_moment(forecast.profile(target, accumulation_steps)) == "update":
         example += " in forward and backward, where there is room for it now"
-    second = forecast.cost_of_accumulating(size)
-    if second <= 0:
-        return f"{example}. Adding up over micro-batches of this size costs nothing: the update needs more anyway."
-    return (
-        f"{example}. Adding up over two or more micro-batches costs {readable(second)} beside one of this size: the "
-        f"gradients that wait for the others."
-    )
+    return f"{example}. {_what_adding_up_costs(forecast, size)}"
+
+
+def _what_adding_up_costs(forecast: Forecast, size: int) -> str:
+    """What a second micro-batch of this size does to the peak of one, inputs apart, and why it is not more."""
+    more, alone = forecast.cost_of_accumulating(size), forecast.profile(size, 1)
+    gradients = int(forecast.profile(2 * size, 2).timeline["gradients"].max())
+    words = f"Adding up over two or more micro-batches of this size costs {readable(more) if more > 0 else 'nothing'}"
+    waiting = f"the gradients that wait for the others take {readable(gradients)}"
+    if not forecast.recipe.set_to_none:
+        return f"{words}: with set_to_none=False the gradients are in memory all the time."
+    if more <= 0:
+        there = "in the update" if binding_moment(alone) == "update" else "at the peak of one alone"
+        return f"{words}: {waiting}, but {there} all of them are there anyway, and that needs more."
+    if abs(more - gradients) <= ABOUT * gradients:
+        return f"{words} more than one alone: the gradients that wait for the others."
+    if binding_moment(alone) == "update":
+        return f"{words} more than one alone: {waiting}, but one alone has its peak in the update, with all of them."
+    if alone.by_category["gradients"] > ABOUT * gradients:
+        own = readable(alone.by_category["gradients"])
+        return f"{words} more than one alone: {waiting}, but one alone has {own} of gradients at its peak as well."
+    return f"{words} more than one alone: {waiting}, but the peak moves to another moment."
 
 
 def what_was_measured(predicted: int, measured: Measured, accumulation_steps: int) -> str:
@@ -82,14 +111,14 @@ def where_throughput_stops(rates: Sequence[tuple[int, float]], largest: int) -> 
     return f"Examples per second here, forward and backward: {shown}. {end}."
 
 
-def why_nothing_fits(profile: MemoryProfile, budget: int, target: int, found: Sequence[Option] | None) -> str:
+def why_nothing_fits(forecast: Forecast, budget: int, target: int, found: Sequence[Option] | None) -> str:
     """By how much, why, and, where it was asked, what would help."""
-    peak = profile.peak_bytes
+    peak = forecast.peak(target, target)
     return " ".join(
         [
             f"no window fits in {readable(budget)}: even one example at a time, in {target:,} micro-batches, is "
             f"predicted to take {readable(peak)}, {readable(peak - budget)} too much.",
-            why_here(profile),
+            why_here(forecast, target, target),
             *(_help(found, budget) if found is not None else []),
         ]
     )

@@ -41,6 +41,41 @@ def test_its_prediction_is_what_a_real_window_takes(name, tmp_path):
     assert forecast.peak(8, 2) == pytest.approx(Trial(forecast).peak((4, 4)).peak_bytes, rel=0.002)
 
 
+def nested(tmp_path):
+    """A model for images and text, whose sizes are told in a part for text."""
+    text = {"model_type": "gemma3_text", "vocab_size": WORDS, "hidden_size": 32, "intermediate_size": 64}
+    text |= {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    text |= {"max_position_embeddings": 64}
+    seen = {"model_type": "siglip_vision_model", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
+    seen |= {"num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+    file = tmp_path / "config.json"
+    architectures = ["Gemma3ForConditionalGeneration"]
+    content = {"model_type": "gemma3", "architectures": architectures, "text_config": text, "vision_config": seen}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
+def test_a_model_for_images_too_is_planned_on_text(tmp_path):
+    build_model, loss_fn, make_batch = parts_of_config(nested(tmp_path), 16)
+    batch = make_batch(2)
+    assert int(batch["input_ids"].max()) < WORDS
+    assert abs(float(loss_fn(build_model(), batch).detach()) - torch.tensor(WORDS).log()) < 1
+    forecast = Forecast(build_model, loss_fn, make_batch, Recipe())
+    assert forecast.peak(4, 2) == pytest.approx(Trial(forecast).peak((2, 2)).peak_bytes, rel=0.005)
+    with pytest.raises(ValueError, match="this model has 64 positions, fewer than a sequence of 65 tokens"):
+        parts_of_config(nested(tmp_path), 65)
+
+
+def test_positions_behind_that_of_padding_are_counted(tmp_path):
+    """RoBERTa's 514 positions are for 512 tokens."""
+    file = config_file(tmp_path, "bert")
+    roberta = {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "max_position_embeddings": 18}
+    file.write_text(json.dumps(json.loads(file.read_text()) | roberta), encoding="utf-8")
+    assert Forecast(*parts_of_config(file, 16), Recipe()).peak(4, 2) > 0
+    with pytest.raises(ValueError, match="18 positions, of which it uses 16 for tokens, fewer than a sequence of 17"):
+        Forecast(*parts_of_config(file, 17), Recipe()).peak(4, 2)
+
+
 def test_without_architectures_the_type_decides(tmp_path):
     file = config_file(tmp_path, "llama")
     content = json.loads(file.read_text())

@@ -57,28 +57,63 @@ def test_deepspeeds_sizes_multiply_to_the_target():
     assert names["config"]["bf16"] == {"enabled": True}
 
 
-def test_the_loop_trains_as_the_whole_batch_does():
-    """The lines themselves, on float64: after one update the weights are the full batch's."""
+class Dicts(nn.Linear):
+    """It takes its batches as transformers' models do."""
+
+    def forward(self, x, y=None):
+        out = super().forward(x)
+        return out if y is None else F.cross_entropy(out, y)
+
+
+@pytest.mark.parametrize("as_dicts", [False, True], ids=["tuples", "dicts"])
+@pytest.mark.parametrize("recipe", [Recipe(max_norm=0.1), Recipe(set_to_none=False)], ids=["clipped", "kept"])
+def test_the_loop_has_the_gradient_of_the_whole_batch(as_dicts, recipe):
+    """The lines themselves, on float64: the gradient at the update, and the weights after it, are the full batch's."""
     torch.manual_seed(0)
     x, y = torch.randn(10, 4, dtype=torch.float64), torch.randint(3, (10,))
-    model = nn.Linear(4, 3).double()
-    whole = nn.Linear(4, 3).double()
+    model, whole = Dicts(4, 3).double(), Dicts(4, 3).double()
     whole.load_state_dict(model.state_dict())
-    names = {
-        "torch": torch,
-        "DataLoader": lambda data, **options: DataLoader(data, **{**options, "shuffle": False}),
-        "data": list(zip(x, y, strict=True)),
-        "model": model,
-        "optimizer": torch.optim.SGD(model.parameters(), lr=0.5),
-        "loss_sum": lambda network, batch: F.cross_entropy(network(batch[0]), batch[1], reduction="sum"),
-        "count": lambda batch: len(batch[0]),
-    }
-    exec(loop([4, 3, 3], Recipe(max_norm=0.1)), names)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    gradients = []
+    optimizer.register_step_pre_hook(lambda *_: gradients.extend(p.grad.clone() for p in model.parameters()))
+    rows = list(zip(x, y, strict=True))
+
+    def loss_fn(network, batch):
+        return network(**batch) if as_dicts else F.cross_entropy(network(batch[0]), batch[1])
+
+    data = [{"x": row, "y": label} for row, label in rows] if as_dicts else rows
+    exec(loop([4, 3, 3], recipe), {"data": data, "model": model, "loss_fn": loss_fn, "optimizer": optimizer})
     F.cross_entropy(whole(x), y).backward()
-    nn.utils.clip_grad_norm_(whole.parameters(), 0.1)
+    if recipe.max_norm:
+        nn.utils.clip_grad_norm_(whole.parameters(), recipe.max_norm)
+    for mine, right in zip(gradients, whole.parameters(), strict=True):
+        torch.testing.assert_close(mine, right.grad, rtol=0, atol=1e-12)
     torch.optim.SGD(whole.parameters(), lr=0.5).step()
     for mine, right in zip(model.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(mine, right, rtol=0, atol=1e-12)
+    assert all((p.grad is None) == recipe.set_to_none for p in model.parameters())
+
+
+def test_the_loop_computes_in_bfloat16_where_that_was_planned():
+    seen = []
+
+    def loss_fn(network, batch):
+        seen.append(network(batch[0]).dtype)
+        return F.cross_entropy(network(batch[0]).float(), batch[1])
+
+    model = nn.Linear(4, 3)
+    data = [(torch.randn(4), torch.tensor(k % 3)) for k in range(5)]
+    names = {"data": data, "model": model, "loss_fn": loss_fn, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1)}
+    exec(loop([3, 2], Recipe(precision="autocast")), names)
+    assert seen == [torch.bfloat16] * 2
+
+
+@pytest.mark.parametrize("framework", [*FRAMEWORKS, "loop"])
+def test_no_lines_drop_a_precision_silently(framework):
+    text = loop([4, 4], Recipe(precision="float64")) if framework == "loop" else FRAMEWORKS[framework](
+        4, 2, Recipe(precision="float64"))  # fmt: skip
+    assert "64-true" in text if framework == "lightning" else "model.to(torch.float64)" in text
+    assert framework != "deepspeed" or "no entry for float64: convert the model before deepspeed.initialize" in text
 
 
 def test_what_one_size_costs_is_said_only_where_it_costs():
