@@ -98,8 +98,8 @@ class PlaneFigure(LiveFigure):
         "Time of one update, as times the quickest without checkpointing, against its measured peak memory in MiB. "
         "Blue circles on a line are cuts of one window into micro-batches of b examples, without activation "
         "checkpointing; orange squares on a dashed line are the same cuts with it; each is labelled with its b. "
-        "Larger marks with a black edge are the chosen b and N, and a purple dashed line is the learner's prediction "
-        "for the chosen b with checkpointing."
+        "Larger marks with a black edge are the chosen b and N, and a purple dashed line leads from the one without "
+        "checkpointing to a cross: where the learner expects the one with it."
     )
     width, height = 720, 460
 
@@ -125,7 +125,7 @@ class PlaneFigure(LiveFigure):
             for marker, colour in (("o", palette.BLUE), ("s", palette.ORANGE))
         ]
         (self._guess,) = self._ax.plot(
-            [], [], "--", color=palette.GUESS, lw=2, label="your prediction, for the chosen b"
+            [], [], "--X", color=palette.GUESS, lw=2, ms=10, markevery=[-1], label="your prediction, for the chosen b"
         )
         self._names = [self._ax.text(0, 0, "", fontsize=9) for _ in range(2 * (CUTS + 1))]
         assert self.figure is not None
@@ -148,9 +148,16 @@ class PlaneFigure(LiveFigure):
             here = these[these["b"] == chosen_b]
             mark.set_data(here["peak"], here["time"])
         self._name(points, 0.035 * (top - LOWEST))
-        height = min(max(guess, LOWEST + 0.02), 0.98 * top)
-        self._guess.set_data([TICKS[0], right] if height == height else [], [height] * 2 if height == height else [])
+        self._mark_guess(points[points["b"] == chosen_b], min(max(guess, LOWEST), 0.98 * top))
         return plane_sentence(data)
+
+    def _mark_guess(self, chosen: pd.DataFrame, time: float) -> None:
+        """A dashed line from the chosen b without checkpointing to where the learner expects it with."""
+        ends = chosen.sort_values("checkpointing")[["peak", "time"]].to_numpy()
+        if len(ends) == 2 and not math.isnan(time):
+            self._guess.set_data(ends[:, 0], [ends[0, 1], time])
+        else:
+            self._guess.set_data([], [])
 
     def _name(self, points: pd.DataFrame, away: float) -> None:
         """Write each b beside its point, where no line passes: above it with checkpointing, below it without."""

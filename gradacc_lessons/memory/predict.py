@@ -40,7 +40,8 @@ def predict_peak(
     """How much memory the recipe's loop would have in use at its peak, and for what, without taking it.
 
     `make_batch(size)` gives the longest batch of `size` examples; `loss_fn(model, batch)` its mean loss. What is
-    followed is a window after the first update: only then the optimizer's state exists.
+    followed is a window after the first update: only then the optimizer's state exists. Kernels with scratch of their
+    own (convolutions, attention) run for real, once and cut down: to two examples, or one if there is only one.
 
     ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
     numbers, an operation without a size rule, a loss that is no scalar, a batch of another size than asked for.
