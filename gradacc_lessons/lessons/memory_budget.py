@@ -29,9 +29,10 @@ def under_budget(length: Length, recipe: Recipe, optimizer: str, budget: int) ->
     """Predict the curve, find the largest b that fits, and measure the recipe's own b and N.
 
     Curve and largest b are those of windows that accumulate: with N = 1 there is one gradient buffer less.
-    One row per point of the curve, one for the largest b that fits (its `b` is 0 if none does), one for the chosen
-    point: `what` ("curve", "largest", "chosen"), its `b` and its `peak` in MiB, which is measured for the chosen
-    point and predicted for the others; and what was asked: `n`, `budget` in MiB, `length`, `optimizer`.
+    One row per point of the curve, one for all of TARGET at once with N = 1, one for the largest b that fits (its `b`
+    is 0 if none does), one for the chosen point: `what` ("curve", "at once", "largest", "chosen"), its `b` and its
+    `peak` in MiB, which is measured for the chosen point and predicted for the others; and what was asked: `n`,
+    `budget` in MiB, `length`, `optimizer`.
     """
     asked: dict[str, Any] = {"n": recipe.accumulation_steps, "budget": budget, "length": length, "optimizer": optimizer}
     accumulating = replace(recipe, accumulation_steps=max(recipe.accumulation_steps, 2))
@@ -41,6 +42,8 @@ def under_budget(length: Length, recipe: Recipe, optimizer: str, budget: int) ->
 
     for size in CURVE:
         yield {"what": "curve", "b": size, "peak": peak(size)} | asked
+    at_once = replace(recipe, micro_batch_size=TARGET, accumulation_steps=1)
+    yield {"what": "at once", "b": TARGET, "peak": predicted(length, at_once).peak_bytes / MEBIBYTE} | asked
     largest = largest_that_fits(length, accumulating, budget * MEBIBYTE, MOST)
     yield {"what": "largest", "b": largest, "peak": peak(largest) if largest else math.nan} | asked
     real = measured(length, recipe).peak_bytes / MEBIBYTE
@@ -74,7 +77,7 @@ class BudgetFigure(LiveFigure):
 
     def update(self, data: pd.DataFrame) -> str:
         """Move curve, line and marks."""
-        curve = data[data["what"] != "chosen"].dropna(subset="peak").sort_values("b")
+        curve = _of_several(data)
         budget = float(data["budget"].iloc[-1])
         self.set_limits(self._ax, y=(0.0, axis_end(1.05 * max(budget, float(curve["peak"].max())))))
         self._curve.set_data(curve["b"], curve["peak"])
@@ -92,11 +95,15 @@ def budget_sentence(data: pd.DataFrame) -> str:
     found = {row["what"]: row for _, row in data.iterrows()}
     if "largest" not in found:
         return f"{setting}: predicting."
-    said = f"{setting}: {_what_fits(int(found['largest']['b']))}"
+    at_once = bool(found["at once"]["peak"] <= last["budget"])
+    said = f"{setting}: {_what_fits(int(found['largest']['b']), at_once)}"
     return f"{said} {_how_it_stands(found['chosen'])}" if "chosen" in found else said
 
 
-def _what_fits(largest: int) -> str:
+def _what_fits(largest: int, at_once: bool) -> str:
+    if at_once and largest < MOST:
+        several = f"b up to {largest}" if largest else "no b"
+        return f"all {TARGET} examples of an update fit at once, with N = 1; with N of 2 or more, {several} fits."
     if not largest:
         return "not even b = 1 fits."
     up_to = f"b up to {largest} fits" if largest < MOST else f"every b up to {MOST} fits"
@@ -110,14 +117,19 @@ def _how_it_stands(chosen: Any) -> str:
     return f"Chosen: b = {b}, N = {n}, {examples}; measured {peak:.0f} MiB, {room}."
 
 
+def _of_several(data: pd.DataFrame) -> pd.DataFrame:
+    """What was predicted for windows that accumulate, by rising b."""
+    return data[data["what"].isin(("curve", "largest"))].dropna(subset="peak").sort_values("b")
+
+
 def budget_table(data: pd.DataFrame) -> pd.DataFrame:
     """The predicted peaks in whole MiB, and whether they are within the budget."""
-    rows = data[data["what"] != "chosen"].dropna(subset="peak").drop_duplicates("b").sort_values("b")
+    rows = _of_several(data).drop_duplicates("b")
     fits = rows["peak"] <= rows["budget"]
     return pd.DataFrame(
         {
             "b": rows["b"],
-            "predicted peak (MiB)": rows["peak"].map("{:.0f}".format),
+            "predicted peak, N = 2 or more (MiB)": rows["peak"].map("{:.0f}".format),
             "fits": fits.map({True: "yes", False: "no"}),
         }
     )
@@ -133,7 +145,7 @@ def explore_budget() -> Explorer:
                 f"{micro_batch_size} x {accumulation_steps} = {recipe.effective_batch_size} examples per update take "
                 f"long to measure: choose b and N so that there are at most {LARGEST_WINDOW}"
             )
-        return Run(lambda: under_budget(length, recipe, optimizer, budget), len(CURVE) + 2, "window")
+        return Run(lambda: under_budget(length, recipe, optimizer, budget), len(CURVE) + 3, "window")
 
     controls = [
         NumberSlider("micro_batch_size", "Micro-batch size b", 1, MOST, TARGET // 2),

@@ -47,7 +47,7 @@ def test_the_ends_of_the_search() -> None:
 
 def test_one_row_per_point_and_the_chosen_one_is_measured() -> None:
     data = collect(under_budget(32, recipe_for("adamw", 8, 1), "adamw", 30))
-    assert list(data["what"]) == ["curve"] * len(CURVE) + ["largest", "chosen"]
+    assert list(data["what"]) == ["curve"] * len(CURVE) + ["at once", "largest", "chosen"]
     assert data["peak"].iloc[-1] == pytest.approx(peak(8, 1))
     # The curve is that of windows that accumulate: one gradient buffer above the chosen point with N = 1.
     assert data.set_index("b")["peak"].loc[8].iloc[0] == pytest.approx(peak(8, 2), rel=0.005)
@@ -67,6 +67,21 @@ def test_one_row_per_point_and_the_chosen_one_is_measured() -> None:
 )
 def test_the_sentence_says_what_fits_and_how_the_choice_stands(b: int, n: int, budget: int, said: str) -> None:
     assert said in budget_sentence(collect(under_budget(32, recipe_for("adamw", b, n), "adamw", budget)))
+
+
+def test_n_is_1_where_the_whole_target_fits_at_once_and_not_beside_a_gradient() -> None:
+    at_once, beside = (predicted(32, recipe_for("sgd", TARGET, n)).peak_bytes for n in (1, 2))
+    budget = math.ceil(at_once / MEBIBYTE)
+    assert at_once <= budget * MEBIBYTE < beside
+    data = collect(under_budget(32, recipe_for("sgd", TARGET, 1), "sgd", budget))
+    sentence, largest = budget_sentence(data), int(data["b"].iloc[-2])
+    assert f"all 32 examples of an update fit at once, with N = 1; with N of 2 or more, b up to {largest} " in sentence
+    assert "to spare" in sentence and "N = 2" not in sentence
+    figure = BudgetFigure()
+    figure.draw(data)
+    assert at_once / MEBIBYTE not in list(figure._curve.get_ydata())  # the curve is that of N = 2 or more
+    over = collect(under_budget(32, recipe_for("sgd", TARGET, 1), "sgd", budget - 1))
+    assert "for 32 examples per update that takes N = 2." in budget_sentence(over)
 
 
 def test_the_n_that_is_named_makes_the_target_of_the_largest_b() -> None:
