@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from banks.course_content import EQUAL, draws, question
+from banks.course_content import EQUAL, all_banks, draws, question, texts
 from torch import Tensor, nn
 
 from gradacc_lessons.lessons.peaks import LONGEST, OPTIMIZERS, predicted, recipe_for
@@ -287,3 +287,26 @@ def test_what_halving_costs() -> None:
     assert halved.batch_reached // halved.micro_batch_size == 3 + 1
     assert right("fit-halving") == {"another"}
     assert all(figure in question("fit-halving").prompt.en for figure in ("40", "up to 14", "at 10", "14, 13 and 13"))
+
+
+# What no figure shows ---------------------------------------------------------------------------------------------
+
+
+def test_no_wrong_option_hears_that_it_is_right() -> None:
+    wrong = [
+        option
+        for bank in all_banks().values()
+        for asked in bank.questions
+        for option in getattr(asked, "options", ())
+        if not option.correct and getattr(option, "feedback", None) is not None
+    ]
+    assert len(wrong) > 40
+    for option in wrong:
+        for said in (option.feedback.en, option.feedback.nl):
+            assert not re.match(r"(Yes|It does|That is (so|right|true)|Ja|Dat klopt|Klopt)\b", said), said
+
+
+def test_a_lesson_calls_things_by_the_glossary_s_names() -> None:
+    for asked in all_banks()["10_fit_a_budget"].questions:
+        for where, text in texts(asked):
+            assert not re.search(r"versnipper|[Hh]aar aandeel", text.nl), (asked.id, where)
