@@ -6,35 +6,16 @@ import random
 
 import pytest
 import torch
+from memory.plans import SMALL, examples, planned, small
 from memory.small_models import classes, few_words, images, mlp, model, next_word, vectors
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional as F
 
-from gradacc_lessons.memory import trial, why
 from gradacc_lessons.memory.forecast import Forecast, balanced, smallest_window
 from gradacc_lessons.memory.plan import NothingFits, plan
-from gradacc_lessons.memory.sizes import readable
-from gradacc_lessons.memory.trial import Measured, Trial, fits_here, free_bytes
 from gradacc_lessons.recipe import Recipe
 
-SMALL = Recipe(optimizer="adamw")
-
-
-def small():
-    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
-
-
 MADE_BEFORE = small()
-
-
-def examples(size):
-    return torch.zeros(size, 64), torch.zeros(size, dtype=torch.long)
-
-
-def planned(build=small, loss_fn=classes, make_batch=examples, recipe=SMALL, *, target=10, budget="1MiB", **wishes):
-    wishes = {"verify": False, "explain": False, **wishes}
-    return plan(build, loss_fn, make_batch, recipe, target_batch_size=target, budget_bytes=budget, **wishes)
 
 
 @pytest.fixture(scope="module")
@@ -114,140 +95,6 @@ def test_where_all_fits_there_is_one_micro_batch_and_a_kernel_may_help():
     assert found.measured is None and "This is a prediction only: no window was run, as was asked." in found.why
 
 
-def test_what_this_machine_has_no_room_for_is_predicted_only(monkeypatch):
-    monkeypatch.setattr("gradacc_lessons.memory.trial.free_bytes", lambda device: 1000)
-    found = planned(verify=True)
-    assert found.measured is None and "this machine has not enough free memory" in found.why
-
-
-def test_where_free_memory_is_unknown_only_what_is_small_is_run(monkeypatch):
-    assert free_bytes(torch.device("cpu")) > 0
-    monkeypatch.setattr("gradacc_lessons.memory.trial.free_bytes", lambda device: None)
-    assert fits_here(2**30, "cpu") and not fits_here(2**30 + 1, "cpu")
-
-
-def test_a_run_that_takes_more_than_predicted_lowers_the_micro_batch():
-    """A loss that uses three times its memory, but only where it is real."""
-
-    def greedy(model, batch):
-        hidden = model(batch[0])
-        if not isinstance(hidden, FakeTensor):
-            hidden = hidden + torch.zeros(len(hidden), 4096).sum(1, keepdim=True)
-        return F.cross_entropy(hidden, batch[1])
-
-    forecast = Forecast(small, greedy, examples, SMALL)
-    budget = forecast.peak(512, 2)
-    found = planned(loss_fn=greedy, target=512, budget=budget, verify=True, forecast=forecast)
-    assert found.accumulation_steps > 2 and found.trials > 1
-    assert found.measured.peak_bytes <= budget and found.measured.peak_bytes > found.predicted.peak_bytes
-    last = found.accumulation_steps - 1
-    really = Trial(forecast).peak(balanced(512, last)).peak_bytes
-    assert really > budget and f"With one fewer, {last} micro-batches of up to " in found.why
-    assert f" really took {readable(really)}, {readable(really - budget)} too much." in found.why
-    with pytest.raises(NothingFits, match="but a real window took more than the budget"):
-        planned(loss_fn=greedy, target=4, budget=forecast.peak(4, 4), verify=True, forecast=forecast)
-
-
-@pytest.mark.parametrize("beyond", [lambda n: 3, lambda n: 1 + 60 / n, lambda n: 1 + (n < 61) * 2])
-def test_real_runs_end_at_the_fewest_micro_batches_that_fit(beyond, monkeypatch):
-    """However the real peaks lie above the predicted ones, the window with one micro-batch fewer was run as well."""
-    forecast = Forecast(small, classes, examples, SMALL)
-
-    def real(sizes):
-        predicted = forecast.peak(2000, len(sizes))
-        return int((predicted - forecast.peak(2000, 2000)) * beyond(len(sizes))) + forecast.peak(2000, 2000)
-
-    monkeypatch.setattr(Trial, "peak", lambda self, sizes: Measured(real(sizes), "a curve", 2))
-    budget = forecast.peak(2000, 23)
-    found = planned(target=2000, budget=budget, verify=True, forecast=forecast)
-    n = found.accumulation_steps
-    assert n > 23 and real(balanced(2000, n)) <= budget < real(balanced(2000, n - 1))
-    assert f"With one fewer, {n - 1} micro-batches of up to {-(-2000 // (n - 1))} really took " in found.why
-    assert found.trials <= 10
-
-
-class Frozen(nn.Module):
-    """A frozen trunk with large results, and a small head that is trained."""
-
-    def __init__(self):
-        super().__init__()
-        self.trunk = nn.Sequential(nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 8)).requires_grad_(False)
-        self.head = nn.Linear(8, 10)
-
-    def forward(self, x):
-        return self.head(self.trunk(x))
-
-
-class Table(nn.Module):
-    """An embedding whose gradient is much larger than all activations."""
-
-    def __init__(self):
-        super().__init__()
-        self.embed, self.head = nn.Embedding(20_000, 32), nn.Linear(32, 10)
-
-    def forward(self, tokens):
-        return self.head(self.embed(tokens).mean(1))
-
-
-def tokens(size):
-    return torch.zeros(size, 4, dtype=torch.long), torch.zeros(size, dtype=torch.long)
-
-
-def test_the_peak_of_a_frozen_trunk_is_in_a_forward():
-    forecast = Forecast(Frozen, classes, examples, Recipe())
-    assert forecast.profile(512, 4).phase == "forward"
-    found = planned(Frozen, classes, examples, target=512, budget=forecast.peak(512, 4), forecast=forecast)
-    assert found.binding == "forward"
-    said = why.why_here(forecast, 512, 4)
-    assert said.startswith("The peak comes in a forward, while results are there that backward does not need")
-    assert "a smaller micro-batch lowers it" in said
-    assert forecast.cost_of_an_example(128) == pytest.approx(2 * 4096 * 4, rel=0.02)
-
-
-@pytest.mark.parametrize(("count", "set_to_none"), [(1, True), (4, True), (1, False)])
-def test_gradients_of_before_are_named_only_where_there_are_any(count, set_to_none):
-    forecast = Forecast(Table, classes, tokens, Recipe(set_to_none=set_to_none))
-    said = why.why_here(forecast, 16, count)
-    before = count > 1 or not set_to_none
-    assert said.startswith("The peak comes further on in backward, when most saved activations are gone and ")
-    assert ("fresh gradients come beside those of before" in said) == before
-    assert ("the gradients come; " in said) != before
-    assert "a smaller micro-batch hardly lowers it" in said  # 2 KiB an example, beside 2.4 MiB of gradients
-    assert forecast.cost_of_an_example(16) < 4096
-
-
-def test_checkpointing_is_not_said_to_keep_all_activations():
-    parts = model("GPT, tied", None)
-    assert parts[3].checkpointing
-    said = why.why_here(Forecast(*parts), 8, 2)
-    assert "the inputs of the checkpointed blocks are there" in said and "most saved activations" not in said
-
-
-def test_a_single_example_is_not_told_to_shrink():
-    forecast = Forecast(small, classes, examples, SMALL)
-    assert "smaller micro-batch" not in why.why_here(forecast, 8, 8)
-    assert "smaller micro-batch" in why.why_here(forecast, 8, 4)
-
-
-def test_what_adding_up_costs_and_why():
-    """With kept gradients nothing, whatever binds; in the update nothing; else what the gradients take, or less."""
-    kept = Forecast(mlp, classes, vectors, Recipe(set_to_none=False))
-    assert kept.profile(128, 2).phase == "backward" and kept.cost_of_accumulating(64) == 0
-    said = why.what_more_costs(kept, 128, 2)
-    assert said.endswith("costs nothing: with set_to_none=False the gradients are in memory all the time.")
-    free = Forecast(mlp, classes, vectors, Recipe())
-    assert why.what_more_costs(free, 128, 2).endswith("more than one alone: the gradients that wait for the others.")
-    gradients = sum(p.nbytes for p in mlp().parameters())
-    update = Forecast(mlp, classes, vectors, SMALL)
-    assert update.profile(4, 2).phase == "update" and update.cost_of_accumulating(2) == 0
-    waiting = f"the gradients that wait for the others take {readable(gradients)}"
-    assert f"costs nothing: {waiting}, but in the update all of them" in why.what_more_costs(update, 4, 2)
-    size = next(size for size in range(4, 200) if 0 < update.cost_of_accumulating(size) < 0.9 * gradients)
-    said = why.what_more_costs(update, 2 * size, 2)
-    assert f"costs {readable(update.cost_of_accumulating(size))} more than one alone: {waiting}, but " in said
-    assert update.profile(size, 1).phase == "update" and "one alone has its peak in the update" in said
-
-
 def refuses_autocast(network, batch):
     if torch.is_autocast_enabled("cpu"):
         raise ValueError("my loss cannot be trusted in bfloat16")
@@ -270,40 +117,6 @@ def test_initial_values_that_are_drawn_until_they_suit_are_no_hindrance():
     assert planned(build).predicted.peak_bytes == planned().predicted.peak_bytes
     weight = nn.init.trunc_normal_(torch.zeros(1000), std=0.02)  # outside it draws again
     assert 0 < float(weight.abs().max()) <= 2
-
-
-@pytest.mark.parametrize(
-    ("device", "words"),
-    [("cuda", "CUDA"), ("cuda:1", "CUDA:1"), ("mps", "MPS")],
-)
-def test_a_device_that_is_not_here_is_predicted_for_only(device, words, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
-    found = planned(device=device, verify=True)
-    assert found.measured is None and f"This is a prediction only: there is no {words} device here." in found.why
-
-
-@pytest.mark.parametrize("device", ["tpu", "meta", "xpu:0"])
-def test_a_device_that_nothing_is_planned_for_is_refused(device):
-    with pytest.raises(ValueError, match=f"plans are made for cpu, cuda, mps; not for the device '{device}'"):
-        planned(device=device)
-
-
-def test_memory_that_only_keeps_files_counts_as_free(tmp_path, monkeypatch):
-    machine = tmp_path / "meminfo"
-    machine.write_text("MemTotal: 4000 kB\nMemFree: 100 kB\nMemAvailable: 3000 kB\n")
-    monkeypatch.setattr(trial, "MEMORY_OF_THE_MACHINE", machine)
-    monkeypatch.setattr(trial, "GROUP", tmp_path)
-    cpu = torch.device("cpu")
-    assert free_bytes(cpu) == 3000 * 1024
-    for name, content in (("max", "1000000"), ("current", "900000"), ("stat", "anon 5\ninactive_file 300000\n")):
-        (tmp_path / f"memory.{name}").write_text(content)
-    assert free_bytes(cpu) == 400_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert free_bytes(cpu) == 3000 * 1024
-    machine.unlink()
-    monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.get, raising=False)
-    assert free_bytes(cpu) == 7 * 4096
 
 
 def test_where_nothing_fits_it_says_by_how_much_why_and_what_would_help():
