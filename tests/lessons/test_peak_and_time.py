@@ -42,8 +42,8 @@ ALLOCATOR_WITHIN = 0.001
 
 @pytest.fixture(scope="module")
 def points() -> pd.DataFrame:
-    """One run of a small window: 16 examples."""
-    return collect(peak_and_time(recipe_for("adamw", 8, 2), 1.5))
+    """One run of a small window: 4 examples."""
+    return collect(peak_and_time(recipe_for("adamw", 2, 2), 1.5))
 
 
 def invented(times: dict[tuple[int, bool], list[float]], prediction: float | None = None) -> pd.DataFrame:
@@ -82,20 +82,20 @@ def test_all_points_take_turns_and_each_is_measured_once(points: pd.DataFrame) -
     for k in range(1, TURNS):
         assert points[columns].iloc[k * turn : (k + 1) * turn].reset_index(drop=True).equals(first)
     assert (points["seconds"] > 0).all()
-    assert turn == 2 * len(cuts_of(recipe_for("adamw", 8, 2)))
+    assert turn == 2 * len(cuts_of(recipe_for("adamw", 2, 2)))
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_peak_is_what_the_allocator_reports(points: pd.DataFrame, checkpointing: bool) -> None:
-    recipe = replace(recipe_for("adamw", 16, 1), checkpointing=checkpointing)
+    recipe = replace(recipe_for("adamw", 4, 1), checkpointing=checkpointing)
     task = shorter(chat(), LENGTH)
     model = built(task.build_model, recipe)
     optimizer = make_optimizer(model, recipe)
     bring_state_into_being(optimizer, recipe)
-    window = [task.make_batch(16)]
+    window = [task.make_batch(4)]
     before = bytes_in_use(model, optimizer, window)
     counted = allocator_peak(lambda: one_update(model, optimizer, window, task.loss_fn, recipe), before)
-    shown = points[(points["b"] == 16) & (points["checkpointing"] == checkpointing)]["peak"].iloc[0]
+    shown = points[(points["b"] == 4) & (points["checkpointing"] == checkpointing)]["peak"].iloc[0]
     assert shown * MEBIBYTE == pytest.approx(counted, rel=ALLOCATOR_WITHIN)
     assert predicted(LENGTH, recipe).peak_bytes == pytest.approx(counted, rel=ALLOCATOR_WITHIN)
 
@@ -170,8 +170,8 @@ def test_each_point_has_its_b_and_the_chosen_ones_are_larger() -> None:
 def test_each_control_moves_the_run_and_a_window_too_large_to_time_is_refused() -> None:
     explorer = explore_peak_and_time()
     for values in (
-        {"micro_batch_size": 2, "accumulation_steps": 3},
-        {"micro_batch_size": 3},
+        {"micro_batch_size": 2, "accumulation_steps": 1},
+        {"micro_batch_size": 1},
         {"accumulation_steps": 2},
     ):
         explorer.set(**values)
@@ -192,7 +192,7 @@ def test_the_explorer_waits_for_the_prediction_and_draws_it(predicted: Any) -> N
     explorer = explore_peak_and_time(predicted("fit-predict-price"))
     assert explorer.waiting
     explorer = explore_peak_and_time(predicted("fit-predict-price", 1.5))
-    explorer.set(micro_batch_size=2, accumulation_steps=2)
+    explorer.set(micro_batch_size=2, accumulation_steps=1)
     explorer.wait(PATIENCE)
     assert explorer.sentence.endswith("You predicted 1.5 times.")
 
