@@ -25,8 +25,15 @@ def allocator_peak(run: Callable[[], object], in_use: int) -> int:
 
     The events are changes, so `in_use` says how many bytes were in use before. They include what a kernel takes
     and gives back within one operation, but not what libraries below PyTorch take by themselves. Python's garbage
-    collector rests meanwhile: what it frees of earlier runs would be counted against this one.
+    collector rests meanwhile: what it frees of earlier runs would be counted against this one. What was there before
+    must stay to the end of the run: when it is freed earlier, there is no event.
+
+    RuntimeError inside `torch.profiler`, which cannot run twice at once.
     """
+    if torch._C._autograd._profiler_enabled():
+        raise RuntimeError(
+            "torch.profiler is running, and memory is counted with it: measure, predict and plan outside of it"
+        )
     with _ONE_AT_A_TIME, _no_collection():
         recorded: Any = torch.autograd.profiler.profile(profile_memory=True)
         with _quiet():

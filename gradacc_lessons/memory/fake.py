@@ -119,9 +119,9 @@ def _conversions() -> Iterator[None]:
 
 @contextmanager
 def _copies() -> Iterator[None]:
-    """Let `copy.deepcopy` work on fake parameters: torch would give the copy a storage that its views do not share."""
+    """Let `copy.deepcopy` work here: torch would give the copy a storage that its views do not share, or a real one."""
 
-    def copied(self: FakeTensor, memo: dict[int, Any]) -> Tensor:
+    def copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
         if id(self) not in memo:
             with torch.no_grad():
                 new = self.detach().clone()
@@ -129,8 +129,9 @@ def _copies() -> Iterator[None]:
             memo[id(self)] = nn.Parameter(new, self.requires_grad) if is_parameter else new
         return cast(Tensor, memo[id(self)])
 
-    FakeTensor.__deepcopy__ = copied  # type: ignore[method-assign, assignment]
+    original = Tensor.__deepcopy__
+    Tensor.__deepcopy__ = copied  # type: ignore[method-assign]
     try:
         yield
     finally:
-        del FakeTensor.__deepcopy__
+        Tensor.__deepcopy__ = original  # type: ignore[method-assign]

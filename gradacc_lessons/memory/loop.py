@@ -1,7 +1,7 @@
 """The training loop whose memory is measured and predicted: the same code for both, on real or on fake tensors."""
 
-from collections.abc import Callable, Sequence, Set
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -10,6 +10,13 @@ from torch import Tensor, nn
 from gradacc_lessons.recipe import Recipe
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
+
+
+@contextmanager
+def training_as_usual() -> Iterator[None]:
+    """With a graph, and without what the caller has switched on around: inference mode, anomaly detection."""
+    with torch.inference_mode(False), torch.enable_grad(), torch.autograd.set_detect_anomaly(False):
+        yield
 
 
 def one_update(

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
 from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
-from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update
+from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED_MISSES
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
@@ -66,9 +66,9 @@ def predict_window(
     traced = sizes[:TRACED_MICRO_BATCHES]
     where = torch.device(device or "cpu").type
     recipe = _as_on(where, recipe)
-    with seeded(recipe.seed):
+    with seeded(recipe.seed), training_as_usual():
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
-    with seeded(recipe.seed), without_memory() as known:
+    with seeded(recipe.seed), training_as_usual(), without_memory() as known:
         model = built(lambda: _new(build_model()), recipe)
         batches = [known.without_memory(real[size]) for size in traced]
         with as_transformers_would_run(known):
@@ -134,10 +134,11 @@ def _new(model: nn.Module) -> nn.Module:
     parameters = list(model.parameters())
     if not any(parameter.requires_grad for parameter in parameters):
         raise ValueError(f"{type(model).__name__} has no parameter that is trained (requires_grad), so nothing learns")
-    if parameters and not any(isinstance(parameter, FakeTensor) for parameter in parameters):
+    if before := sum(not isinstance(parameter, FakeTensor) for parameter in parameters):
+        which = "it returned one" if before == len(parameters) else f"{before} of its parameters are of one"
         raise ValueError(
-            "build_model must make a new model each time, and it returned one that was there before: "
-            "let it build the model, or return copy.deepcopy(model)"
+            f"build_model must make a new model each time, and {which} that was there before: let it build the whole "
+            "model, or return copy.deepcopy(model)"
         )
     return model
 

@@ -23,6 +23,7 @@ _BY_EXAMPLE = (
     "aten::_softmax_backward_data", "aten::_log_softmax_backward_data", "aten::max_pool2d_with_indices_backward",
     "aten::max_pool3d_with_indices_backward", "aten::avg_pool2d_backward", "aten::avg_pool3d_backward",
     "aten::reflection_pad2d_backward", "aten::grid_sampler_2d_backward", "aten::im2col", "aten::col2im",
+    "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::gelu_backward",
     "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::channel_shuffle",
     "aten::median.dim", "aten::kthvalue", "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c",
     *(f"aten::{name}{turn}" for turn in ("", "_backward") for name in (
@@ -51,6 +52,9 @@ PROBE_BYTES = 4 * 2**20
 """Scratch is linear in the batch. Larger operations are probed at about this size and twice it, and continued."""
 LEAST = 2
 """A dimension is never cut to less: with one example, every layout is in order, and no copy is needed."""
+
+LEAST_POINTWISE = 16
+"""Nor is the batch of a convolution with 1 x 1 weights: below it, one thread takes another kernel."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,14 @@ class Kernel:
             return max((a for a in self.arguments if isinstance(a, _Shape)), key=lambda shape: prod(shape.sizes))
         shape: _Shape = self.arguments[_SHAPED_BY.get(name, 0)]
         return shape
+
+    @property
+    def least(self) -> int:
+        """To how many examples it can be cut and still be the same kernel."""
+        weights = _WEIGHTS.get(self.operation.name())
+        if weights and self.threads == 1 and prod(self.arguments[min(weights)].sizes[2:]) == 1:
+            return LEAST_POINTWISE
+        return LEAST
 
     @property
     def bytes(self) -> int:
@@ -157,7 +169,7 @@ def mask_bytes(operation: Any, arguments: tuple[Any, ...], result: Any) -> int:
 def scratch_bytes(kernel: Kernel) -> int:
     """The most that this kernel has in use at one moment beyond its arguments and its results."""
     whole = kernel.leading
-    small = _cut(whole, kernel.bytes / PROBE_BYTES)
+    small = _cut(whole, kernel.bytes / PROBE_BYTES, kernel.least)
     k = max(range(len(whole)), key=lambda k: whole[k] / small[k])
     twice = (*small[:k], 2 * small[k], *small[k + 1 :])
     if twice[k] >= whole[k]:
@@ -166,11 +178,11 @@ def scratch_bytes(kernel: Kernel) -> int:
     return first + (second - first) * (prod(whole) - prod(small)) // (prod(twice) - prod(small))
 
 
-def _cut(sizes: tuple[int, ...], times: float) -> tuple[int, ...]:
+def _cut(sizes: tuple[int, ...], times: float, least: int) -> tuple[int, ...]:
     """Smaller sizes, whose product is about so many times smaller; the first ones give way first."""
     cut = []
     for size in sizes:
-        less = max(min(size, LEAST), min(size, int(size / times)))
+        less = max(min(size, least), min(size, int(size / times)))
         times /= size / less
         cut.append(less)
     return tuple(cut)

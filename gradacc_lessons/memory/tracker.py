@@ -105,7 +105,8 @@ class Tracker(AbstractContextManager["Tracker"]):
         name = operation.name()
         self.operations.add(name)
         for tensor in tensors_in(arguments):
-            self._add(tensor, "inputs")  # used before anything made it: it was there all the time
+            # Nothing was seen to make it: a batch that was loaded meanwhile, say. It counts from here on.
+            self._add(tensor, "inputs", born=len(self._stages))
         self._enter_phase(self._phase(operation))
         if self._stages[-1] == "backward":
             self.operations.add(name + IN_BACKWARD)

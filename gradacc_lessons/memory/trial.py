@@ -16,7 +16,7 @@ from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
 from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.forecast import Forecast
-from gradacc_lessons.memory.loop import bring_state_into_being, one_update
+from gradacc_lessons.memory.loop import bring_state_into_being, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
 from gradacc_lessons.optimizers import make_optimizer
@@ -54,14 +54,17 @@ class Trial:
         self._forecast, self._recipe = forecast, forecast.recipe
         self._device = torch.device(forecast.device or "cpu")
         self._before = _allocated(self._device)
-        with seeded(self._recipe.seed):
+        with seeded(self._recipe.seed), training_as_usual():
             self._model = built(forecast.build_model, self._recipe).to(self._device)
-        self._optimizer = make_optimizer(self._model, self._recipe)
-        bring_state_into_being(self._optimizer, self._recipe)
+            self._optimizer = make_optimizer(self._model, self._recipe)
+            bring_state_into_being(self._optimizer, self._recipe)
 
     def peak(self, sizes: Sequence[int]) -> Measured:
         """Run one window with micro-batches of these sizes, at the longest examples, and count its memory."""
-        with seeded(self._recipe.seed):  # around what is counted: it keeps the generator's state in memory
+        with (
+            seeded(self._recipe.seed),
+            training_as_usual(),
+        ):  # around what is counted: it keeps the generator's state in memory
             window = [self._batch(size) for size in sizes]
             run = window[:TRACED_MICRO_BATCHES]
             peak, counter = self._counted(
@@ -71,7 +74,7 @@ class Trial:
 
     def seconds(self, size: int, times: int = 3) -> float:
         """The quickest of some forwards and backwards of a micro-batch of this size."""
-        with seeded(self._recipe.seed):
+        with seeded(self._recipe.seed), training_as_usual():
             batch = self._batch(size)
             taken = [self._timed(batch) for _ in range(times + 1)][1:]  # the first one sets things up
         self._optimizer.zero_grad(set_to_none=self._recipe.set_to_none)
@@ -84,7 +87,9 @@ class Trial:
         return perf_counter() - start
 
     def _batch(self, size: int) -> Any:
-        return tree_map_only(Tensor, lambda tensor: tensor.to(self._device), self._forecast.make_batch(size))
+        made = self._forecast.make_batch(size)
+        # Copies: a slice of a data set would count with all of it.
+        return tree_map_only(Tensor, lambda tensor: tensor.to(self._device, copy=True), made)
 
     def _counted(self, run: Callable[[], None], window: list[Any]) -> tuple[int, str]:
         if self._device.type == "cpu":

@@ -34,12 +34,18 @@ _BAG = _Reason(
     "the kernel of its gradient takes scratch memory that depends on the numbers, and a count would be too low",
     f"Use an Embedding and a mean, {_OR_MEASURE}",
 )
+_BILINEAR = _Reason(
+    "a Bilinear layer",
+    "its kernel takes scratch memory that no tensor stands for, and a count would be far too low",
+    f"Use torch.einsum, {_OR_MEASURE}",
+)
 IN_BACKWARD = " in backward"
 """Added to the name of an operation that only counts as one of a gradient."""
 _UNCOUNTED = {
     "aten::mkldnn_rnn_layer": _LSTM,
     "aten::mkldnn_rnn_layer_backward": _LSTM,
     f"aten::cumprod{IN_BACKWARD}": _PRODUCT,
+    "aten::_trilinear": _BILINEAR,
     "aten::_embedding_bag_backward": _BAG,
     "aten::_embedding_bag_dense_backward": _BAG,
 }
