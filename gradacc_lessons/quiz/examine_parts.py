@@ -141,6 +141,15 @@ FAULTS = {
             "naar het eigen aandeel, geven niet de loss van de hele batch.",
         ),
     ),
+    "other_loss": Fault(
+        Text(
+            "Your loss is a mean, but not the one that is asked for. A plan for another loss is a plan for another "
+            "run.",
+            "Je loss is een gemiddelde, maar niet dat waar om gevraagd wordt. Een plan bij een andere loss is een plan "
+            "voor een andere run.",
+        ),
+        Text("For one batch it gave {a} instead of {b}.", "Bij één batch gaf hij {a} in plaats van {b}."),
+    ),
 }
 """Every mistake that is looked for, in the order in which it is."""
 
@@ -219,6 +228,8 @@ def _look_at_losses(model: "nn.Module", loss_fn: Callable[[Any, Any], Any], batc
     import torch
     from torch.utils._pytree import tree_map_only
 
+    from gradacc_lessons.memory.walk import tensors_in
+
     model.eval()  # without dropout a loss is the same each time
     loss = loss_fn(model, batch)
     if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
@@ -239,6 +250,11 @@ def _look_at_losses(model: "nn.Module", loss_fn: Callable[[Any, Any], Any], batc
         raise _Found("sum_not_mean")
     if abs((2 * small + (size - 2) * large) / size - whole) > EQUAL * abs(whole):
         raise _Found("not_the_mean")
+    tokens, labels = (next((t for t in tensors_in(batch) if t.dim() == dim), None) for dim in (2, 1))
+    if tokens is not None and labels is not None:
+        asked = float(torch.nn.functional.cross_entropy(model(tokens), labels).detach())
+        if abs(asked - whole) > EQUAL * asked:
+            raise _Found("other_loss", round(whole, 3), round(asked, 3))
 
 
 def _planned(

@@ -113,6 +113,7 @@ PLAN_YOUR_OWN = Exercise(
         _wrong_setup("other_model", first="    mine = Classifier()\n\n", loss="F.cross_entropy(mine(tokens), labels)"),
         _wrong_setup("sum_not_mean", loss='F.cross_entropy(model(tokens), labels, reduction="sum")'),
         _wrong_setup("not_the_mean", loss="F.cross_entropy(model(tokens), labels) / len(labels)"),
+        _wrong_setup("other_loss", loss="F.cross_entropy(model(tokens), labels, label_smoothing=0.5)"),
     ),
     judge=PartsCheck(),
 )

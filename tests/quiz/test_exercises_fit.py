@@ -195,7 +195,9 @@ def test_a_loss_is_judged_by_its_parts_whatever_its_scale() -> None:
         found = first_fault((parts[0], lambda model, batch: change(parts[1](model, batch), len(batch[1])), parts[2]))
         return found[0] if found else None
 
-    assert judged(lambda loss, size: loss * 1000) is None
+    assert judged(lambda loss, size: loss) is None
+    assert judged(lambda loss, size: loss * 1000) == "other_loss"
+    assert judged(lambda loss, size: loss + 5) == "other_loss"
     assert judged(lambda loss, size: loss * size / 1000) == "sum_not_mean"
     assert judged(lambda loss, size: loss * math.sqrt(size)) == "not_the_mean"
 
