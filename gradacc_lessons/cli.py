@@ -167,6 +167,7 @@ def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
 @click.option("--clip", type=float, help="Clip the window's gradient to this norm.")
 @click.option("--device", default="cpu", show_default=True, help="Where it will be trained: cpu, cuda or mps.")
 @click.option("--verify/--no-verify", default=True, help="Run one real window, if this machine has room for it.")
+@click.option("--explain/--no-explain", default=True, help="Say what binds, and what other settings would buy.")
 @click.option("--json", "for_programs", is_flag=True, help="Print JSON.")
 def plan(
     target: str | None,
@@ -181,6 +182,7 @@ def plan(
     clip: float | None,
     device: str,
     verify: bool,
+    explain: bool,
     for_programs: bool,
 ) -> None:
     """Find the micro-batches that make up a target batch and fit in a memory budget, and say why.
@@ -190,7 +192,7 @@ def plan(
 
     \b
     Example:  gradacc plan my_model.py:parts --target-batch 256 --memory 8GiB
-              gradacc plan --model config.json --sequence 2048 --target-batch 256 --memory 24GiB --precision bf16
+              gradacc plan --model config.json --sequence 2048 --target-batch 256 --memory 22GiB --device cuda
     """
     with one_sentence(), patience(lambda line: click.echo(printable(line), err=True)) as tell:
         if (target is None) == (model is None):
@@ -207,7 +209,10 @@ def plan(
         tell("loading PyTorch")
         from gradacc_lessons.memory import command
 
-        wishes = {"target_batch_size": target_batch, "budget_bytes": memory, "device": device, "verify": verify}
+        wishes = {
+            "target_batch_size": target_batch, "budget_bytes": memory, "device": device, "verify": verify,
+            "explain": explain,
+        }  # fmt: skip
         if model is not None and sequence is not None:
             found = command.planned_config(model, sequence, recipe, tell=tell, **wishes)
         else:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -246,6 +247,22 @@ def test_a_plan_for_programs_is_json_and_nothing_else(tmp_path):
     assert found["target_batch_size"] == 24 and found["budget_bytes"] == 2**20 and found["measured"] is None
     assert set(found["lines"]) == {"loop", "huggingface", "accelerate", "lightning", "deepspeed"}
     assert "torch.bfloat16" in found["lines"]["loop"]
+
+
+def test_a_plan_gives_the_peak_of_what_frameworks_take(tmp_path):
+    options = "--no-verify", "--precision", "bf16"
+    found = json.loads(planned(tmp_path, PARTS, *options, "--json", target="997", memory="1300KiB").stdout)
+    equal = found["equal_micro_batches"]
+    assert len(found["micro_batches"]) == 2 and (equal["count"], equal["size"]) == (997, 1)
+    assert 0 < equal["peak_bytes"] <= found["predicted"]["peak_bytes"]
+    text = planned(tmp_path, PARTS, *options, target="997", memory="1300KiB").stdout
+    assert re.search(r"^# Accelerate: 997 x 1, predicted peak [\d.]+ MiB$", text, re.MULTILINE)
+
+
+def test_a_plan_without_reasons_still_says_for_which_device(tmp_path):
+    result = planned(tmp_path, PARTS, "--no-explain", "--no-verify", "--device", "cuda")
+    assert "All 24 examples fit at once" in result.stdout and "One more example" not in result.stdout
+    assert "leave room on the card" in result.stdout and "what autocast would buy" not in result.stderr
 
 
 @pytest.mark.parametrize(

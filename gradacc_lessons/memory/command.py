@@ -13,6 +13,7 @@ from gradacc_lessons.home import expanded
 from gradacc_lessons.memory.config import Parts, parts_of_config
 from gradacc_lessons.memory.paste import TITLES
 from gradacc_lessons.memory.plan import Plan, plan
+from gradacc_lessons.memory.sizes import readable
 from gradacc_lessons.recipe import Recipe
 
 CONTRACT = "it must return (build_model, loss_fn, make_batch)"
@@ -47,8 +48,11 @@ def planned_config(file: Path, sequence: int, recipe: Recipe, **wishes: Any) -> 
 def as_text(found: Plan) -> str:
     """The plan, and the lines to paste."""
     pieces = [str(found)]
+    size, count = found.equal
+    peak = f", predicted peak {readable(found.equal_peak_bytes)}" if found.equal_peak_bytes is not None else ""
     for framework, title in TITLES.items():
-        pieces += ["", f"# {title}", found.lines(framework)]
+        what = "" if framework == "loop" else f": {count:,} x {size:,}{peak}"
+        pieces += ["", f"# {title}{what}", found.lines(framework)]
     return "\n".join(pieces)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from gradacc_lessons.memory.loop import LossFunction
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, input_bytes, predict_window
@@ -66,6 +67,8 @@ class Forecast:
         self._followed: dict[tuple[int, ...], MemoryProfile] = {}
         self._variants: dict[Recipe, Forecast] = {}
         self._smallest: tuple[int, Any] | None = None
+        self.has_batch_norm = False
+        """Whether a model that was followed normalises by what is in its micro-batch."""
 
     @property
     def probes(self) -> int:
@@ -165,12 +168,18 @@ class Forecast:
 
     def _window(self, head: tuple[int, ...]) -> MemoryProfile:
         if head not in self._followed:
-            shape = f"micro-batches of {head[0]:,}" if len(head) > 1 else f"one batch of {head[0]:,}"
+            sizes = " and ".join(f"{size:,}" for size in dict.fromkeys(head))
+            shape = f"micro-batches of {sizes}" if len(head) > 1 else f"one batch of {sizes}"
             self.tell(f"following {shape} through the model")
             self._followed[head] = predict_window(
-                self.build_model, self.loss_fn, self._made, self.recipe, head, device=self.device
+                self.build_model, self._watched, self._made, self.recipe, head, device=self.device
             )
         return self._followed[head]
+
+    def _watched(self, model: nn.Module, batch: Any) -> torch.Tensor:
+        norms = (module for module in model.modules() if isinstance(module, _BatchNorm))
+        self.has_batch_norm |= any(norm.training or norm.running_mean is None for norm in norms)
+        return self.loss_fn(model, batch)
 
     def _made(self, size: int) -> Any:
         batch = self.make_batch(size)

@@ -11,11 +11,6 @@ _LIGHTNING_PRECISIONS = {
 }  # fmt: skip
 
 
-def largest_divisor(target: int, at_most: int) -> int:
-    """The largest number up to `at_most` by which `target` can be divided."""
-    return next(size for size in range(min(at_most, target), 0, -1) if target % size == 0)
-
-
 def huggingface(size: int, count: int, recipe: Recipe) -> str:
     """TrainingArguments for transformers' Trainer."""
     arguments: dict[str, Any] = {"per_device_train_batch_size": size, "gradient_accumulation_steps": count}
@@ -31,9 +26,10 @@ def huggingface(size: int, count: int, recipe: Recipe) -> str:
     if recipe.precision == "autocast":
         arguments["bf16"] = True
     arguments["gradient_checkpointing"] = recipe.checkpointing
+    arguments["dataloader_drop_last"] = True  # a micro-batch that is too short would count as much as the others
     return "\n".join(
         [
-            "from transformers import TrainingArguments",
+            *_imports("from transformers import TrainingArguments", recipe),
             "",
             *_dtype(recipe),
             *notes,
@@ -51,12 +47,13 @@ def accelerate(size: int, count: int, recipe: Recipe) -> str:
     ]
     return "\n".join(
         [
-            "from accelerate import Accelerator",
+            *_imports("from accelerate import Accelerator", recipe),
+            _LOADERS,
             "",
             *_dtype(recipe),
             *_checkpointing(recipe),
             _call("accelerator = Accelerator", {"gradient_accumulation_steps": count, "mixed_precision": mixed}),
-            f"loader = DataLoader(data, batch_size={size}, shuffle=True, drop_last=True)",
+            *_loader(size, count),
             "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
             "for batch in loader:",
             "    with accelerator.accumulate(model):",
@@ -78,9 +75,10 @@ def lightning(size: int, count: int, recipe: Recipe) -> str:
     return "\n".join(
         [
             "from lightning.pytorch import Trainer",
+            _LOADERS,
             "",
             *_checkpointing(recipe),
-            f"loader = DataLoader(data, batch_size={size}, shuffle=True, drop_last=True)",
+            *_loader(size, count),
             _call("trainer = Trainer", arguments),
         ]
     )
@@ -103,8 +101,11 @@ def deepspeed(size: int, count: int, recipe: Recipe) -> str:
     if recipe.precision == "bfloat16":
         notes = ["# DeepSpeed keeps float32 copies of bfloat16 weights: more memory than was planned."]
     elif recipe.precision == "float64":
-        notes = ["# The configuration has no entry for float64: convert the model before deepspeed.initialize.",
-                 *_dtype(recipe)]  # fmt: skip
+        notes = [
+            "# The configuration has no entry for float64: convert the model before deepspeed.initialize.",
+            *_imports("", recipe),
+            *_dtype(recipe),
+        ]
     return "\n".join([*_checkpointing(recipe), *notes, f"config = {{\n{inner}\n}}"])
 
 
@@ -165,19 +166,21 @@ TITLES = {
 }
 
 
-def what_equal_sizes_cost(sizes: Sequence[int]) -> str:
-    """What frameworks, whose micro-batches are all of one size, make of a plan; empty if they lose nothing."""
-    target, count = sum(sizes), len(sizes)
-    size = largest_divisor(target, sizes[0])
-    if target // size == count:
-        return ""
-    instead = target // size
-    words = (
-        f"Frameworks take micro-batches of one size. The largest that divides {target:,} and fits is {size:,}: "
-        f"{instead:,} forwards and backwards for each update instead of {count:,}."
-    )
-    nearby = sizes[-1] * count
-    return f"{words} A target of {nearby:,} = {count:,} x {sizes[-1]:,} would need no more than {count:,}."
+_LOADERS = "from torch.utils.data import DataLoader, RandomSampler"
+
+
+def _loader(size: int, count: int) -> list[str]:
+    """Shuffled data in whole windows: these frameworks divide a short last window by N too, and then update."""
+    target = size * count
+    return [
+        f"# Only whole windows of {target}: a shorter last one would be divided by {count} as well, and be too small.",
+        f"sampler = RandomSampler(data, num_samples=len(data) // {target} * {target})",
+        f"loader = DataLoader(data, batch_size={size}, sampler=sampler)",
+    ]
+
+
+def _imports(line: str, recipe: Recipe) -> list[str]:
+    return [*(["import torch"] if _dtype(recipe) else []), *([line] if line else [])]
 
 
 def _call(function: str, arguments: dict[str, Any]) -> str:

@@ -11,10 +11,11 @@ from torch import nn
 
 from gradacc_lessons.memory import why
 from gradacc_lessons.memory.binding import Binding, binding_moment
+from gradacc_lessons.memory.equal import equal_peak, largest_divisor, what_equal_sizes_cost
 from gradacc_lessons.memory.forecast import Forecast, balanced, smallest_window
 from gradacc_lessons.memory.loop import LossFunction
 from gradacc_lessons.memory.options import Option, options
-from gradacc_lessons.memory.paste import FRAMEWORKS, largest_divisor, loop, what_equal_sizes_cost
+from gradacc_lessons.memory.paste import FRAMEWORKS, loop
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.memory.sizes import bytes_in, readable
 from gradacc_lessons.memory.speed import Rates, checkpointing_slows, throughput
@@ -39,10 +40,14 @@ class Plan:
     """How much memory there is for it."""
     recipe: Recipe
     """The recipe that was planned for; its own micro-batch size and N were not looked at."""
+    device: str
+    """The kind of device that it counts for: "cpu", "cuda" or "mps"."""
     micro_batch_sizes: tuple[int, ...]
     """Examples in each micro-batch of a window: they differ by at most one, the larger first."""
     predicted: MemoryProfile
     """The predicted memory of that window."""
+    equal_peak_bytes: int | None
+    """The predicted peak of the `equal` micro-batches; None if they were not followed, or the model refuses them."""
     measured: Measured | None
     """The peak of a real window; None if none was run."""
     trials: int
@@ -102,12 +107,13 @@ class Plan:
         return {
             "target_batch_size": self.target_batch_size,
             "budget_bytes": self.budget_bytes,
+            "device": self.device,
             "accumulation_steps": self.accumulation_steps,
             "micro_batches": [
                 {"count": self.micro_batch_sizes.count(size), "size": size}
                 for size in dict.fromkeys(self.micro_batch_sizes)
             ],
-            "equal_micro_batches": {"count": count, "size": size},
+            "equal_micro_batches": {"count": count, "size": size, "peak_bytes": self.equal_peak_bytes},
             "predicted": {
                 "peak_bytes": self.predicted.peak_bytes,
                 "by_category": self.predicted.by_category,
@@ -146,7 +152,8 @@ def plan(
     written as "24GiB".
 
     With `verify`, a real window is run where its predicted peak fits this machine's free memory, and the plan is only
-    accepted if what it really takes is within the budget. `explain=False` leaves out all but the first reason.
+    accepted if what it really takes is within the budget. `explain=False` leaves out all reasons but why it is this
+    window, and what must be known to use it.
     `forecast` is one for the same model and recipe from an earlier plan, whose predictions are used again; `tell`
     hears what is being done.
 
@@ -175,13 +182,19 @@ def plan(
         reasons.append(f"This is a prediction only: {only}.")
     else:
         reasons.append(why.what_was_measured(profile.peak_bytes, measured, count))
+    where = checked_device(forecast.device).type
+    reasons.append(why.for_which_device(where))
+    if count > 1 and forecast.has_batch_norm:
+        reasons.append(why.what_batch_norm_does(target))
     found: tuple[Option, ...] = ()
     rates: Rates = ()
     if explain:
         more, found, rates = _explained(forecast, trial, target, count)
-        reasons += more
-    text = "\n".join(filter(None, [*reasons, what_equal_sizes_cost(sizes)]))
-    return Plan(target, budget, forecast.recipe, sizes, profile, measured, len(runs), found, rates, text)
+        above = max(measured.peak_bytes - profile.peak_bytes, 0) if measured is not None else 0
+        reasons += [*more, what_equal_sizes_cost(forecast, sizes, budget - above)]
+    equal = equal_peak(forecast, sizes) if explain or sizes[0] == sizes[-1] else None
+    text = "\n".join(filter(None, reasons))
+    return Plan(target, budget, forecast.recipe, where, sizes, profile, equal, measured, len(runs), found, rates, text)
 
 
 def _verified(
@@ -227,9 +240,10 @@ def _explained(
         forecast.tell("timing micro-batches")
         rates = throughput(trial, size)
         found = checkpointing_slows(found, forecast, trial, size)
+    forecast.tell("what one more example and a second micro-batch cost")
     reasons = [why.why_here(forecast, target, count), why.what_more_costs(forecast, target, count)]
     reasons += [*(option.sentence for option in found), *unknown]
-    reasons += [why.where_throughput_stops(rates, size)] if len(rates) > 1 else []
+    reasons += [why.what_was_timed(rates, size)] if trial is not None else []
     return reasons, found, rates
 
 

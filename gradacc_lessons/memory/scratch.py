@@ -143,7 +143,15 @@ def kernel(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any], 
     if arguments[0].device.type != "cpu":
         return None
     frozen = tuple((key, _frozen(value)) for key, value in options.items())
-    return Kernel(operation, tuple(map(_frozen, arguments)), frozen, torch.get_num_threads())
+    return Kernel(operation, _as_kept(operation.name(), arguments), frozen, torch.get_num_threads())
+
+
+def _as_kept(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, frozen. What a batch's norm keeps for backward has the weights' dtype; a fake one the input's."""
+    shapes = [_frozen(value) for value in arguments]
+    if name == "aten::native_batch_norm_backward" and isinstance(shapes[2], _Shape):
+        shapes[5:7] = (replace(kept, dtype=shapes[2].dtype) for kept in shapes[5:7])
+    return tuple(shapes)
 
 
 def _takes_scratch(name: str, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> bool:

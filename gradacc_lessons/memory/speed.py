@@ -42,10 +42,11 @@ def checkpointing_slows(found: Iterable[Option], forecast: Forecast, trial: Tria
 
 def _priced(option: Option, forecast: Forecast, trial: Trial, size: int) -> Option:
     if not fits_here(2 * forecast.peak(size, 1), forecast.device):
-        return option  # two models at once would not
+        return replace(option, price=f"{option.price}; not timed here, as two models at once have no room")
     plain = trial.seconds(size, times=1)
     if plain > LONGEST_BACKWARD:
-        return option
+        why = f"one micro-batch takes more than {LONGEST_BACKWARD:.0f} seconds"
+        return replace(option, price=f"{option.price}; not timed here, as {why}")
     other = Trial(forecast.variant(**option.changes))
     pairs = [(trial.seconds(size, times=1), other.seconds(size, times=1)) for _ in range(5)]
     ratio = min(slow for _, slow in pairs) / min(quick for quick, _ in pairs)

@@ -97,18 +97,57 @@ def what_was_measured(predicted: int, measured: Measured, accumulation_steps: in
     )
 
 
-def where_throughput_stops(rates: Sequence[tuple[int, float]], largest: int) -> str:
-    """What a larger micro-batch brings in speed, as measured."""
-    shown = ", ".join(f"{rate:,.{0 if rate >= 10 else 2}f} at {size:,}" for size, rate in rates)
-    highest = max(rate for _, rate in rates)
+def what_was_timed(rates: Sequence[tuple[int, float]], largest: int) -> str:
+    """How fast micro-batches were, and what a larger one brought among those that were timed.
+
+    `rates` are (micro-batch size, examples per second), the smallest first; `largest` is the planned size.
+    """
+    if not rates:
+        return "No micro-batch was timed: this model refuses the small ones, and larger ones take too long."
+    shown = ", ".join(f"{_rate(rate)} at {size:,}" for size, rate in rates)
+    words = f"Examples per second here, forward and backward: {shown}."
+    if len(rates) > 1:
+        words += f" {_growth(rates)}."
+    if rates[-1][0] < largest:
+        words += f" Larger ones, up to the planned {largest:,}, were not timed: that would have taken too long."
+    return words
+
+
+def _growth(rates: Sequence[tuple[int, float]]) -> str:
+    """Where examples per second stopped growing, where they fell, or that they did neither, as timed."""
+    (best, highest), (last, rate) = max(rates, key=lambda timed: timed[1]), rates[-1]
     knee = next(size for size, rate in rates if rate >= (1 - KNEE) * highest)
-    if knee < rates[-1][0]:
-        end = f"From {knee:,} on it hardly grows (less than {KNEE:.0%}): more than that buys no speed"
-    elif knee < largest:
-        end = f"It still grows at {knee:,}, and larger ones took too long to time"
-    else:
-        end = f"It still grows at {largest:,}"
-    return f"Examples per second here, forward and backward: {shown}. {end}."
+    if knee == last:
+        return f"It still grew at {last:,}"
+    if rate < (1 - KNEE) * highest:
+        return f"It was highest at {best:,}, and fell by {1 - rate / highest:.0%} up to {last:,}"
+    if all(other >= (1 - KNEE) * highest for size, other in rates if size >= knee):
+        return f"From {knee:,} to {last:,} it hardly changed (by less than {KNEE:.0%}): that bought no speed"
+    return f"It went up and down, with no clear gain from {knee:,} to {last:,}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.{0 if rate >= 10 else 2}f}"
+
+
+def for_which_device(device: str) -> str:
+    """For which kind of device the plan counts, and what must have room beside it there."""
+    if device == "cuda":
+        return (
+            "This counts for training on CUDA, and counts tensors only: leave room on the card beside it for the CUDA "
+            "context, fragmentation and other processes."
+        )
+    if device == "mps":
+        return "This counts for training on MPS, and counts tensors only: other programs share that memory."
+    return "This counts for training on the CPU: for a GPU, plan with the device cuda or mps."
+
+
+def what_batch_norm_does(target: int) -> str:
+    """Why the window of a model with BatchNorm is not one batch."""
+    return (
+        "BatchNorm in this model normalises each micro-batch by itself, so the window does not give the gradient of "
+        f"one batch of {target:,}."
+    )
 
 
 def why_nothing_fits(forecast: Forecast, budget: int, target: int, found: Sequence[Option] | None) -> str:

@@ -1,22 +1,20 @@
 """The lines to paste are run where what they are for is installed, and say what was planned."""
 
 import ast
+import builtins
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
 
 from gradacc_lessons.memory.paste import (
     FRAMEWORKS,
     accelerate,
     deepspeed,
     huggingface,
-    largest_divisor,
     lightning,
     loop,
-    what_equal_sizes_cost,
 )
 from gradacc_lessons.recipe import Recipe
 
@@ -27,14 +25,6 @@ RECIPES = [
     Recipe(optimizer="adafactor", precision="float64"),
     Recipe(optimizer="adamw", optimizer_kernel="fused"),
 ]
-
-
-@pytest.mark.parametrize("target", [1, 7, 12, 97, 256])
-def test_the_largest_divisor_is_one_and_no_larger_number_is(target):
-    for at_most in range(1, target + 1):
-        found = largest_divisor(target, at_most)
-        assert target % found == 0 and found <= at_most
-        assert not any(target % size == 0 for size in range(found + 1, at_most + 1))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.optimizer)
@@ -116,11 +106,84 @@ def test_no_lines_drop_a_precision_silently(framework):
     assert framework != "deepspeed" or "no entry for float64: convert the model before deepspeed.initialize" in text
 
 
-def test_what_one_size_costs_is_said_only_where_it_costs():
-    assert what_equal_sizes_cost([32] * 8) == ""
-    said = what_equal_sizes_cost([52, 51, 51, 51, 51])
-    assert "The largest that divides 256 and fits is 32: 8 forwards and backwards for each update instead of 5" in said
-    assert "A target of 255 = 5 x 51" in said
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.optimizer)
+@pytest.mark.parametrize("framework", [*FRAMEWORKS, "loop"])
+def test_what_the_lines_use_they_import(framework, recipe):
+    tree = ast.parse(loop([4, 4], recipe) if framework == "loop" else FRAMEWORKS[framework](4, 2, recipe))
+    bound = {"model", "optimizer", "loss_fn", "data"} | set(dir(builtins))
+    bound |= {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    assert {node.id for node in names} <= bound
+
+
+def applied(framework, examples, tmp_path):
+    """The gradient at each update of one epoch in micro-batches of 4, N = 4; right is the mean of `examples`, 1."""
+    data = [torch.ones(1)] * examples
+    model = nn.Linear(1, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    seen = []
+    # After and not before: Lightning runs the last backward of a window inside optimizer.step().
+    optimizer.register_step_post_hook(lambda *_: seen.append(model.weight.grad.item()))
+    names = {"data": data, "model": model, "optimizer": optimizer, "loss_fn": lambda network, x: network(x).mean()}
+    exec(FRAMEWORKS[framework](4, 4, Recipe()).replace("TrainingArguments(", TRAINER), names)
+    if framework == "lightning":
+        from lightning.pytorch import LightningModule
+
+        class Module(LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+
+            def training_step(self, x):
+                return self.inner(x).mean()
+
+            def configure_optimizers(self):
+                return optimizer
+
+        names["trainer"].fit_loop.max_epochs = 1
+        names["trainer"].fit(Module(), names["loader"])
+    if framework == "huggingface":
+        from transformers import Trainer
+
+        class Mean(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = model
+
+            def forward(self, x):
+                return {"loss": self.inner(x).mean()}
+
+        rows = [{"x": x} for x in data]
+        Trainer(Mean(), names["args"], train_dataset=rows, optimizers=(optimizer, None)).train()
+    return seen
+
+
+TRAINER = "TrainingArguments(num_train_epochs=1, use_cpu=True, report_to=[], output_dir='out',"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("framework", "updates"), [("accelerate", 2), ("lightning", 2), ("huggingface", 3)])
+@pytest.mark.parametrize("examples", [40, 42], ids=["short window", "short micro-batch"])
+def test_no_update_is_too_small(framework, updates, examples, tmp_path, monkeypatch):
+    """Ten micro-batches make two windows of four and a short one: dropped, or divided by what it has."""
+    pytest.importorskip({"huggingface": "transformers"}.get(framework, framework))
+    monkeypatch.chdir(tmp_path)
+    assert applied(framework, examples, tmp_path) == [1.0] * updates
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("framework", ["accelerate", "lightning"])
+def test_what_an_epoch_leaves_out_differs_from_epoch_to_epoch(framework, tmp_path, monkeypatch):
+    pytest.importorskip(framework)
+    monkeypatch.chdir(tmp_path)
+    model = nn.Linear(1, 1)
+    names = {"data": torch.arange(40.0).reshape(40, 1), "model": model, "loss_fn": lambda network, x: network(x).mean()}
+    names["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.0)
+    exec(FRAMEWORKS[framework](4, 4, Recipe()), names)
+    epochs = [torch.cat(list(names["loader"])).flatten().tolist() for _ in range(2)]
+    assert all(len(epoch) == len(set(epoch)) == 32 for epoch in epochs)
+    assert set(epochs[0]) != set(epochs[1])
 
 
 @pytest.mark.long
@@ -128,7 +191,7 @@ def test_what_one_size_costs_is_said_only_where_it_costs():
 def test_transformers_takes_its_line(recipe, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
-    names = {"torch": torch, "model": nn.Linear(2, 2)}
+    names = {"model": nn.Linear(2, 2)}
     text = huggingface(4, 3, recipe)
     if not torch.cuda.is_available():  # without a GPU, transformers wants to hear that this is meant
         text = text.replace("bf16=True,", "bf16=True, use_cpu=True,")
@@ -147,7 +210,7 @@ def test_accelerate_takes_its_lines():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     calls = []
     names = {
-        "DataLoader": DataLoader, "data": data, "model": model, "optimizer": optimizer, "torch": torch,
+        "data": data, "model": model, "optimizer": optimizer,
         "loss_fn": lambda network, batch: calls.append(len(batch[0])) or F.cross_entropy(network(batch[0]), batch[1]),
     }  # fmt: skip
     before = model.weight.clone()
@@ -161,7 +224,7 @@ def test_accelerate_takes_its_lines():
 def test_lightning_takes_its_lines(precision, tmp_path, monkeypatch):
     pytest.importorskip("lightning")
     monkeypatch.chdir(tmp_path)
-    names = {"DataLoader": DataLoader, "data": [torch.zeros(1)] * 12}
+    names = {"data": [torch.zeros(1)] * 12}
     exec(lightning(4, 3, Recipe(precision=precision, max_norm=1.0)), names)
     assert names["trainer"].accumulate_grad_batches == 3 and names["trainer"].gradient_clip_val == 1.0
     assert names["loader"].batch_size == 4

@@ -3,7 +3,8 @@
 import pytest
 import torch
 from memory.plans import SMALL, examples, planned, small
-from memory.small_models import classes
+from memory.small_models import classes, model
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional as F
 
@@ -12,6 +13,7 @@ from gradacc_lessons.memory.forecast import Forecast, balanced
 from gradacc_lessons.memory.plan import NothingFits
 from gradacc_lessons.memory.sizes import readable
 from gradacc_lessons.memory.trial import Measured, Trial, fits_here, free_bytes
+from gradacc_lessons.recipe import Recipe
 
 
 def test_what_this_machine_has_no_room_for_is_predicted_only(monkeypatch):
@@ -98,3 +100,17 @@ def test_memory_that_only_keeps_files_counts_as_free(tmp_path, monkeypatch):
     machine.unlink()
     monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.get, raising=False)
     assert free_bytes(cpu) == 7 * 4096
+
+
+@pytest.mark.parametrize("norm", ["CNN with BatchNorm", "BatchNorm1d"])
+def test_batch_norm_under_autocast_takes_what_was_predicted(norm):
+    """Its weights and what it keeps for backward are in float32 there, and its inputs in bfloat16."""
+
+    def with_norm():
+        return nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Linear(256, 10))
+
+    parts = model(norm, None)[:3] if norm != "BatchNorm1d" else (with_norm, classes, examples)
+    forecast = Forecast(*parts, Recipe(optimizer="sgd", precision="autocast"))
+    for size in (4, 32):
+        measured = Trial(forecast).peak([size, size]).peak_bytes
+        assert forecast.peak(2 * size, 2) == pytest.approx(measured, rel=0.003)

@@ -1,5 +1,7 @@
 """What a plan says of its peak, and of what adding up costs, is what its numbers say."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from memory.plans import SMALL, examples, planned, small
@@ -8,7 +10,9 @@ from torch import nn
 
 from gradacc_lessons.memory import why
 from gradacc_lessons.memory.forecast import Forecast
+from gradacc_lessons.memory.options import options
 from gradacc_lessons.memory.sizes import readable
+from gradacc_lessons.memory.speed import checkpointing_slows
 from gradacc_lessons.recipe import Recipe
 
 
@@ -92,3 +96,79 @@ def test_what_adding_up_costs_and_why():
     said = why.what_more_costs(update, 2 * size, 2)
     assert f"costs {readable(update.cost_of_accumulating(size))} more than one alone: {waiting}, but " in said
     assert update.profile(size, 1).phase == "update" and "one alone has its peak in the update" in said
+
+
+@pytest.mark.parametrize(
+    ("rates", "largest", "words"),
+    [
+        ([(1, 20.0), (2, 23.0), (4, 23.1)], 8,
+         "From 2 to 4 it hardly changed (by less than 5%): that bought no speed. Larger ones, up to the planned 8, "
+         "were not timed: that would have taken too long."),
+        ([(128, 3000.0), (256, 4425.0), (512, 2932.0)], 512, "It was highest at 256, and fell by 34% up to 512."),
+        ([(1, 10.0), (2, 19.0)], 2, "It still grew at 2."),
+        ([(1, 10.0), (2, 6.0), (4, 10.0)], 4, "It went up and down, with no clear gain from 1 to 4."),
+        ([(1, 0.5)], 1, "forward and backward: 0.50 at 1."),
+        ([(1, 12.0)], 9, "12 at 1. Larger ones, up to the planned 9, were not timed: that would have taken too long."),
+        ([], 3, "No micro-batch was timed: this model refuses the small ones, and larger ones take too long."),
+    ],
+)  # fmt: skip
+def test_of_speed_it_says_only_what_was_timed(rates, largest, words):
+    assert why.what_was_timed(rates, largest).endswith(words)
+
+
+class SlowTrial:
+    """A model of which one micro-batch takes a second for each example."""
+
+    def seconds(self, size, times=3):
+        return float(size)
+
+
+def test_a_price_that_was_not_timed_says_why():
+    parts = model("mixture of experts", None)
+    forecast = Forecast(*parts)
+    found, _ = options(forecast, 48, 2, "turn")
+    priced = checkpointing_slows(found, forecast, SlowTrial(), 24)
+    (option,) = (option for option in priced if option.name == "activation checkpointing")
+    assert option.price.endswith("; not timed here, as one micro-batch takes more than 2 seconds")
+
+
+def test_it_says_for_which_device_and_what_needs_room_beside_it():
+    for device, words in {
+        "cpu": "This counts for training on the CPU: for a GPU, plan with the device cuda or mps.",
+        "cuda": "leave room on the card beside it for the CUDA context, fragmentation and other processes.",
+        "mps": "This counts for training on MPS, and counts tensors only",
+    }.items():
+        found = planned(device=device)
+        assert words in found.why and found.as_dict()["device"] == device
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d, nn.LayerNorm])
+def test_batch_norm_is_warned_of_where_a_window_has_more_than_one_micro_batch(norm):
+    def with_norm():
+        return nn.Sequential(nn.Linear(64, 256), norm(256), nn.ReLU(), nn.Linear(256, 10))
+
+    forecast = Forecast(with_norm, classes, examples, SMALL)
+    warned = "BatchNorm in this model normalises each micro-batch by itself, so the window does not give"
+    several = planned(with_norm, target=600, budget=forecast.peak(600, 3), forecast=forecast)
+    assert (warned in several.why) == (norm is nn.BatchNorm1d) and several.accumulation_steps == 3
+    assert warned not in planned(with_norm, target=600, budget="1GiB", forecast=forecast).why
+
+
+def test_batch_norm_that_stays_in_evaluation_is_not_warned_of():
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            return super().train(False)
+
+    def with_norm():
+        return nn.Sequential(nn.Linear(64, 256), Frozen(256), nn.ReLU(), nn.Linear(256, 10))
+
+    forecast = Forecast(with_norm, classes, examples, SMALL)
+    assert "BatchNorm" not in planned(with_norm, target=600, budget=forecast.peak(600, 3), forecast=forecast).why
+
+
+def test_no_line_of_progress_comes_twice_in_a_row():
+    heard = []
+    forecast = Forecast(small, classes, examples, SMALL, tell=heard.append)
+    budget = Forecast(small, classes, examples, SMALL).peak(998, 3)
+    planned(target=998, budget=budget, forecast=forecast, explain=True)
+    assert len(heard) > 5 and all(one != other for one, other in pairwise(heard))
