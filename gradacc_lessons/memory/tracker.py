@@ -104,7 +104,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         """One operation has run."""
         name = operation.name()
         self.operations.add(name)
-        for tensor in tensors_in(arguments):
+        for tensor in tensors_in(arguments[0]) + (tensors_in(arguments[1]) if arguments[1] else []):
             # Nothing was seen to make it: a batch that was loaded meanwhile, say. It counts from here on.
             self._add(tensor, "inputs", born=len(self._stages))
         self._enter_phase(self._phase(operation))
@@ -158,10 +158,11 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.phases = settled
 
     def _add(self, tensor: Tensor, category: Category | None, born: int = -1, at_least: int = 0) -> None:
-        for part in _parts(tensor):
-            self._add_storage(part.untyped_storage(), category, born, at_least)
-
-    def _add_storage(self, storage: Any, category: Category | None, born: int, at_least: int) -> None:
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            for part in _parts(tensor):
+                self._add(part, category, born)
+            return
+        storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if (known := self._live.get(key)) is not None:
             if known[2] == size:
@@ -203,6 +204,10 @@ class Tracker(AbstractContextManager["Tracker"]):
 class _Watch(TorchDispatchMode):
     """Runs each operation and tells the tracker."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # torch's guard around each call costs as much as all that is done in it
+
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
         self._tracker = tracker
@@ -232,16 +237,11 @@ class _Storage(ref):  # type: ignore[type-arg]
 
 
 def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
-    """The tensors that hold a tensor's memory: itself, or what a sparse one is made of.
-
-    CannotCount for a layout whose memory cannot be looked at.
-    """
+    """The tensors that hold a sparse tensor's memory. CannotCount for a layout whose memory cannot be looked at."""
     if tensor.layout is torch.sparse_coo:
         return tensor._indices(), tensor._values()
-    if tensor.layout is not torch.strided or tensor.is_nested:
-        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        raise CannotCount(f"this run has a {layout} tensor, whose memory cannot be looked at: it is not counted here")
-    return (tensor,)
+    layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+    raise CannotCount(f"this run has a {layout} tensor, whose memory cannot be looked at: it is not counted here")
 
 
 def _makes_something(operation: Any) -> bool:

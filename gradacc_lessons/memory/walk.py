@@ -24,6 +24,6 @@ def _collect(value: Any, found: list[Tensor]) -> None:
         for inner in value:
             if type(inner) not in _PLAIN:
                 _collect(inner, found)
-    elif isinstance(value, Mapping):
+    elif type(value) is dict or isinstance(value, Mapping):
         for inner in value.values():
             _collect(inner, found)
