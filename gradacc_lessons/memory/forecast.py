@@ -235,16 +235,23 @@ def _fewest_of_several(forecast: Forecast, target: int, budget_bytes: int, at_le
         if enough == target or not fits(target):
             return None
         too_few, enough = enough, target
-    for turn in range(target):
-        if enough - too_few <= 1:
-            break
-        # The line is nearly always right at once; that it is not trusted for ever bounds the search.
-        guess = round(math.sqrt(too_few * enough)) if turn % 3 == 2 else forecast.guess(target, budget_bytes)
-        guess = min(max(guess, too_few + 1), enough - 1)
-        if fits(guess):
-            enough = guess
+    return fewest_between(too_few, enough, fits, lambda *_: forecast.guess(target, budget_bytes))
+
+
+def fewest_between(too_few: int, enough: int, fits: Callable[[int], bool], guess: Callable[[int, int], int]) -> int:
+    """The smallest N that fits, between one that does not and one that does; more micro-batches need less.
+
+    `guess(too_few, enough)` is nearly always right at once; that it is not trusted for ever bounds the search.
+    """
+    turn = 0
+    while enough - too_few > 1:
+        between = round(math.sqrt(too_few * enough)) if turn % 3 == 2 else guess(too_few, enough)
+        between = min(max(between, too_few + 1), enough - 1)
+        if fits(between):
+            enough = between
         else:
-            too_few = guess
+            too_few = between
+        turn += 1
     return enough
 
 

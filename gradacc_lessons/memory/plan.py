@@ -12,7 +12,7 @@ from torch import nn
 from gradacc_lessons.memory import why
 from gradacc_lessons.memory.binding import Binding, binding_moment
 from gradacc_lessons.memory.equal import equal_peak, largest_divisor, what_equal_sizes_cost
-from gradacc_lessons.memory.forecast import Forecast, balanced, smallest_window
+from gradacc_lessons.memory.forecast import Forecast, balanced, fewest_between, smallest_window
 from gradacc_lessons.memory.loop import LossFunction
 from gradacc_lessons.memory.options import Option, options
 from gradacc_lessons.memory.paste import FRAMEWORKS, loop
@@ -165,12 +165,12 @@ def plan(
     target, budget = _checked_target(target_batch_size), _checked_budget(budget_bytes)
     if forecast is None:
         forecast = Forecast(build_model, loss_fn, make_batch, recipe, device=checked_device(device), tell=tell)
+    where = checked_device(forecast.device)
     count = smallest_window(forecast, target, budget)
     trial, only = None, None
     runs: dict[int, Measured] = {}
     if count is not None:
-        here = checked_device(forecast.device)
-        only = why_not_here(forecast.peak(target, count), here) if verify else "no window was run, as was asked"
+        only = why_not_here(forecast.peak(target, count), where) if verify else "no window was run, as was asked"
     if count is not None and only is None:
         trial = Trial(forecast)
         count, runs = _verified(trial, forecast, target, budget, count)
@@ -182,8 +182,7 @@ def plan(
         reasons.append(f"This is a prediction only: {only}.")
     else:
         reasons.append(why.what_was_measured(profile.peak_bytes, measured, count))
-    where = checked_device(forecast.device).type
-    reasons.append(why.for_which_device(where))
+    reasons.append(why.for_which_device(where.type))
     if count > 1 and forecast.has_batch_norm:
         reasons.append(why.what_batch_norm_does(target))
     found: tuple[Option, ...] = ()
@@ -194,7 +193,9 @@ def plan(
         reasons += [*more, what_equal_sizes_cost(forecast, sizes, budget - above)]
     equal = equal_peak(forecast, sizes) if explain or sizes[0] == sizes[-1] else None
     text = "\n".join(filter(None, reasons))
-    return Plan(target, budget, forecast.recipe, where, sizes, profile, equal, measured, len(runs), found, rates, text)
+    return Plan(
+        target, budget, forecast.recipe, where.type, sizes, profile, equal, measured, len(runs), found, rates, text
+    )
 
 
 def _verified(
@@ -214,19 +215,12 @@ def _verified(
             return None, runs
         too_few, excess = enough, runs[enough].peak_bytes - forecast.peak(target, enough)
         enough = smallest_window(forecast, target, budget - excess, at_least=too_few + 1) or target
-    for turn in range(target):
-        if enough - too_few <= 1:
-            break
-        # As in the search among predictions: a line through what was measured, and not for ever.
+
+    def on_the_line(too_few: int, enough: int) -> int:  # through what was measured
         share = (budget - runs[enough].peak_bytes) / (runs[too_few].peak_bytes - runs[enough].peak_bytes)
-        size = (1 - share) * target / enough + share * target / too_few
-        between = round(math.sqrt(too_few * enough)) if turn % 3 == 2 else math.ceil(target / size)
-        between = min(max(between, too_few + 1), enough - 1)
-        if fits(between):
-            enough = between
-        else:
-            too_few = between
-    return enough, runs
+        return math.ceil(target / ((1 - share) * target / enough + share * target / too_few))
+
+    return fewest_between(too_few, enough, fits, on_the_line), runs
 
 
 def _explained(

@@ -61,10 +61,8 @@ class Trial:
 
     def peak(self, sizes: Sequence[int]) -> Measured:
         """Run one window with micro-batches of these sizes, at the longest examples, and count its memory."""
-        with (
-            seeded(self._recipe.seed),
-            training_as_usual(),
-        ):  # around what is counted: it keeps the generator's state in memory
+        # Around what is counted: `seeded` keeps the generator's state in memory.
+        with seeded(self._recipe.seed), training_as_usual():
             window = [self._batch(size) for size in sizes]
             run = window[:TRACED_MICRO_BATCHES]
             peak, counter = self._counted(
