@@ -16,7 +16,7 @@ from gradacc_lessons.quiz.formula import FormulaError, Number
 from gradacc_lessons.quiz.grade import agrees
 from gradacc_lessons.quiz.number import written
 from gradacc_lessons.quiz.questions import (
-    PLACEHOLDER,
+    NAME_IN_BRACES,
     Bank,
     ChoiceQuestion,
     CodeQuestion,
@@ -132,7 +132,7 @@ def texts(question: Question) -> Iterator[tuple[Path_, Text]]:
 def _placeholders(question: Question) -> Found:
     """The same names in both languages, and only names that will be filled in."""
     for place, text in texts(question):
-        names = [set(PLACEHOLDER.findall(text.to(language))) for language in LANGUAGES]
+        names = [set(NAME_IN_BRACES.findall(text.to(language))) for language in LANGUAGES]
         if names[0] != names[1]:
             yield place, f"{{{'}, {'.join(sorted(names[0] ^ names[1]))}}} stands in one language only"
         for name in sorted((names[0] | names[1]) - _fillable(question, place)):
@@ -216,7 +216,7 @@ def _says_answer(question: NumberQuestion, text: Text, drawn: Draw) -> bool:
         answer = written(question.answer.value(drawn), "en")
     except FormulaError:
         return False  # said already
-    fixed = PLACEHOLDER.sub(" ", text.en)  # the learner's own numbers are given, and may well be the answer
+    fixed = NAME_IN_BRACES.sub(" ", text.en)  # the learner's own numbers are given, and may well be the answer
     return re.search(rf"(?<![\d.,]){re.escape(answer)}(?![\d]|[.,]\d)", fixed) is not None
 
 

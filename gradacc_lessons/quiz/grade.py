@@ -12,7 +12,7 @@ from gradacc_lessons.quiz import number, words
 from gradacc_lessons.quiz.formula import Formula, Number
 from gradacc_lessons.quiz.number import NotANumber, written
 from gradacc_lessons.quiz.questions import (
-    PLACEHOLDER,
+    NAME_IN_BRACES,
     ChoiceQuestion,
     CodeQuestion,
     MultipleQuestion,
@@ -57,7 +57,7 @@ def fill(text: Text, values: Mapping[str, Any]) -> Text:
             name = match.group(1)
             return written(values[name], language) if name in values else str(match.group(0))
 
-        return PLACEHOLDER.sub(one, text.to(language))
+        return NAME_IN_BRACES.sub(one, text.to(language))
 
     return Text(*(in_language(language) for language in LANGUAGES))
 

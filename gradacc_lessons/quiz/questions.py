@@ -275,5 +275,5 @@ def _different(ids: Sequence[str]) -> None:
             raise ValueError(f"two options have the id {one!r}")
 
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
+NAME_IN_BRACES = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 """A name in a text, to be filled in: {b}."""
