@@ -9,7 +9,15 @@ import pandas as pd
 
 from gradacc_lessons import palette
 from gradacc_lessons.lessons.memory_wall import axis_end, optimizer_and_length
-from gradacc_lessons.lessons.peaks import NAMES, Length, largest_that_fits, measured, predicted, recipe_for
+from gradacc_lessons.lessons.peaks import (
+    NAMES,
+    Length,
+    check_window,
+    largest_that_fits,
+    measured,
+    predicted,
+    recipe_for,
+)
 from gradacc_lessons.memory.sizes import MEBIBYTE
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.ui import Explorer, LiveFigure, NumberSlider, Run
@@ -140,11 +148,7 @@ def explore_budget() -> Explorer:
 
     def plan(micro_batch_size: int, accumulation_steps: int, budget: int, optimizer: str, length: Length) -> Run:
         recipe = recipe_for(optimizer, micro_batch_size, accumulation_steps)
-        if recipe.effective_batch_size > LARGEST_WINDOW:
-            raise ValueError(
-                f"{micro_batch_size} x {accumulation_steps} = {recipe.effective_batch_size} examples per update take "
-                f"long to measure: choose b and N so that there are at most {LARGEST_WINDOW}"
-            )
+        check_window(recipe, LARGEST_WINDOW, "to measure")
         return Run(lambda: under_budget(length, recipe, optimizer, budget), len(CURVE) + 3, "window")
 
     controls = [

@@ -9,7 +9,7 @@ import pandas as pd
 
 from gradacc_lessons import palette
 from gradacc_lessons.lessons.memory_wall import axis_end
-from gradacc_lessons.lessons.peaks import ONE_AT_A_TIME, Length, Window, recipe_for
+from gradacc_lessons.lessons.peaks import ONE_AT_A_TIME, Length, Window, check_window, recipe_for
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES
 from gradacc_lessons.memory.sizes import MEBIBYTE
 from gradacc_lessons.recipe import Recipe
@@ -218,11 +218,7 @@ def explore_peak_and_time(prediction: Prediction | None = None) -> Explorer:
 
     def plan(micro_batch_size: int, accumulation_steps: int) -> Run:
         recipe = recipe_for("adamw", micro_batch_size, accumulation_steps)
-        if recipe.effective_batch_size > LARGEST_WINDOW:
-            raise ValueError(
-                f"{micro_batch_size} x {accumulation_steps} = {recipe.effective_batch_size} examples per update take "
-                f"long to time: choose b and N so that there are at most {LARGEST_WINDOW}"
-            )
+        check_window(recipe, LARGEST_WINDOW, "to time")
         guess = prediction() if prediction else None
         return Run(lambda: peak_and_time(recipe, guess), 2 * TURNS * len(cuts_of(recipe)), "timing")
 

@@ -44,6 +44,16 @@ def recipe_for(optimizer: str, micro_batch_size: int, accumulation_steps: int) -
     return replace(OPTIMIZERS[optimizer], micro_batch_size=micro_batch_size, accumulation_steps=accumulation_steps)
 
 
+def check_window(recipe: Recipe, most: int, to_do: str) -> None:
+    """ValueError, in a sentence, for a window of more than `most` examples, which take long `to_do`."""
+    b, n = recipe.micro_batch_size, recipe.accumulation_steps
+    if b * n > most:
+        raise ValueError(
+            f"{b} x {n} = {b * n} examples per update take long {to_do}: "
+            f"choose b and N so that there are at most {most}"
+        )
+
+
 def shorter(task: Task, length: int) -> Task:
     """The same task on the first `length` tokens of each sequence; the model stays as it is."""
     train, test = (tuple(tensor[:, :length] for tensor in batch) for batch in (task.train, task.test))
