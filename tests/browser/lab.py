@@ -144,6 +144,10 @@ class Lab:
         """Everything that can be read in the outputs."""
         return "\n".join(self.outputs().all_inner_texts())
 
+    def says(self, words: str) -> None:
+        """Wait until `words` can be read in the outputs."""
+        self.until(lambda: words in self.text_in_outputs(), f"the page says {words!r}")
+
     def picture(self, alt: str, nth: int = 0) -> Locator:
         """The nth picture whose text in its place (alt) contains `alt`."""
         return self.page.locator(f'{OUTPUT} img[alt*="{alt}"]').nth(nth)

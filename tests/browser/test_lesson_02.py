@@ -14,11 +14,6 @@ SCALE_PICTURE, FAULT_PICTURE = "laid tip to tail", "a blue ring where it belongs
 UPDATES = 80
 
 
-def says(lesson, words):
-    """Wait until the outputs say so."""
-    return lesson.until(lambda: words in lesson.text_in_outputs(), f"the page says {words!r}")
-
-
 def test_the_explorers_run_and_the_page_is_accessible(lesson):
     check_accessibility(lesson)
 
@@ -27,7 +22,7 @@ def test_it_runs_without_a_prediction_if_the_learner_wants_it(lesson):
     button = lesson.button("Run without a prediction")
     button.focus()
     lesson.page.keyboard.press("Enter")
-    says(lesson, "b = 8, N = 8, each loss divided by nothing: the gradient is 8 times as long as the full batch's")
+    lesson.says("b = 8, N = 8, each loss divided by nothing: the gradient is 8 times as long as the full batch's")
     lesson.until(lambda: button.count() == 0, "the button runs it again from now on")
 
 
@@ -35,21 +30,21 @@ def test_by_keyboard_the_gradient_is_n_times_too_long_for_the_new_n(lesson):
     before, slider = lesson.drawn(SCALE_PICTURE), lesson.slider(STEPS, SCALE)
     slider.press("ArrowRight")
     assert lesson.until(lambda: slider.value == 9, "the slider moves")
-    says(lesson, "b = 8, N = 9, each loss divided by nothing: the gradient is 9 times as long as the full batch's")
+    lesson.says("b = 8, N = 9, each loss divided by nothing: the gradient is 9 times as long as the full batch's")
     assert lesson.drawn(SCALE_PICTURE) != before
     assert lesson.number_field(f"{STEPS} (number)", SCALE).input_value() == "9"
 
 
 def test_by_mouse_too_whatever_the_micro_batch_size(lesson):
     lesson.slider(STEPS, SCALE).drag(1.0)
-    says(lesson, "b = 8, N = 32, each loss divided by nothing: the gradient is 32 times as long")
+    lesson.says("b = 8, N = 32, each loss divided by nothing: the gradient is 32 times as long")
     lesson.slider(SIZE, SCALE).drag(0.0)
-    says(lesson, "b = 1, N = 32, each loss divided by nothing: the gradient is 32 times as long")
+    lesson.says("b = 1, N = 32, each loss divided by nothing: the gradient is 32 times as long")
 
 
 def test_dividing_by_n_makes_it_right(lesson):
     lesson.outputs().get_by_label("Each loss divided by", exact=True).select_option(label="N (right)")
-    says(lesson, "each loss divided by N: the gradient is as long as the full batch's and points the same way")
+    lesson.says("each loss divided by N: the gradient is as long as the full batch's and points the same way")
 
 
 @pytest.mark.long  # lesson 01 does it each time

@@ -10,11 +10,6 @@ BARS, LINE = 0, 1  # the explorers, from the top of the page
 BARS_PICTURE, BUDGET_PICTURE = "Two panels of stacked bars", "a dashed orange line for the budget"
 
 
-def says(lesson, words):
-    """Wait until the outputs say so."""
-    return lesson.until(lambda: words in lesson.text_in_outputs(), f"the page says {words!r}")
-
-
 def test_the_explorers_run_and_the_page_is_accessible(lesson):
     check_accessibility(lesson)
 
@@ -22,25 +17,25 @@ def test_the_explorers_run_and_the_page_is_accessible(lesson):
 def test_a_prediction_brings_the_bars_and_is_drawn_over_them(lesson):
     lesson.outputs().get_by_label("Your answer, in MiB:", exact=True).first.fill("98")
     lesson.page.keyboard.press("Enter")
-    says(lesson, "You predicted 98 MiB for b = 16.")
+    lesson.says("You predicted 98 MiB for b = 16.")
     assert "You predicted 98 MiB" in lesson.picture(BARS_PICTURE).get_attribute("alt")
 
 
 def test_by_keyboard_another_b_is_measured(lesson):
     lesson.outputs().get_by_label("Tokens per example T", exact=True).first.select_option(label="32")
-    says(lesson, "b = 4, N = 2, AdamW, one tensor at a time, T = 32 tokens: the peak is")
+    lesson.says("b = 4, N = 2, AdamW, one tensor at a time, T = 32 tokens: the peak is")
     before = lesson.drawn(BARS_PICTURE)
     lesson.slider(SIZE, BARS).press("ArrowLeft")
-    says(lesson, "b = 3, N = 2, AdamW, one tensor at a time, T = 32 tokens: the peak is")
+    lesson.says("b = 3, N = 2, AdamW, one tensor at a time, T = 32 tokens: the peak is")
     assert lesson.drawn(BARS_PICTURE) != before
 
 
 def test_the_budget_is_dragged_over_the_line(lesson):
     lesson.outputs().get_by_label("Tokens per example T", exact=True).last.select_option(label="32")
-    says(lesson, "Budget 64 MiB, AdamW, one tensor at a time, T = 32 tokens: every b up to 32 fits")
+    lesson.says("Budget 64 MiB, AdamW, one tensor at a time, T = 32 tokens: every b up to 32 fits")
     before = lesson.drawn(BUDGET_PICTURE)
     lesson.slider(BUDGET).drag(0.0)
-    says(lesson, "Budget 8 MiB, AdamW, one tensor at a time, T = 32 tokens: not even b = 1 fits.")
+    lesson.says("Budget 8 MiB, AdamW, one tensor at a time, T = 32 tokens: not even b = 1 fits.")
     assert lesson.drawn(BUDGET_PICTURE) != before
 
 
@@ -48,7 +43,7 @@ def test_a_window_too_large_to_measure_is_refused_in_a_sentence(lesson):
     field = lesson.number_field(f"{STEPS} (number)", LINE)
     field.fill("32")
     field.press("Enter")
-    says(lesson, "16 x 32 = 512 examples per update take long to measure")
+    lesson.says("16 x 32 = 512 examples per update take long to measure")
 
 
 def test_a_wrong_answer_is_told_which_mistake_it_is(lesson):

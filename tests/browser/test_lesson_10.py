@@ -10,11 +10,6 @@ PLANE = 0  # the explorer, from the top of the page
 PLANE_PICTURE, PLANNER_PICTURE = "Time of one update", "one line for the plan"
 
 
-def says(lesson, words):
-    """Wait until the outputs say so."""
-    return lesson.until(lambda: words in lesson.text_in_outputs(), f"the page says {words!r}")
-
-
 def type_number(lesson, label, explorer, number):
     """Fill the field beside a slider."""
     field = lesson.number_field(f"{label} (number)", explorer)
@@ -29,35 +24,35 @@ def test_the_explorers_run_and_the_page_is_accessible(lesson):
 def test_a_prediction_brings_the_points_and_is_drawn_over_them(lesson):
     lesson.outputs().get_by_label("Your answer:", exact=True).first.fill("1.9")
     lesson.page.keyboard.press("Enter")
-    says(lesson, "You predicted 1.9 times.")
+    lesson.says("You predicted 1.9 times.")
     assert "You predicted 1.9 times" in lesson.picture(PLANE_PICTURE).get_attribute("alt")
 
 
 def test_another_window_is_cut_and_timed(lesson):
     before = lesson.drawn(PLANE_PICTURE)
     type_number(lesson, STEPS, PLANE, 1)
-    says(lesson, "b = 10, N = 1: ")
+    lesson.says("b = 10, N = 1: ")
     lesson.until(lambda: lesson.drawn(PLANE_PICTURE) != before, "another picture")
 
 
 def test_a_window_too_large_to_time_is_refused_in_a_sentence(lesson):
     type_number(lesson, STEPS, PLANE, 16)
-    says(lesson, "10 x 16 = 160 examples per update take long to time")
+    lesson.says("10 x 16 = 160 examples per update take long to time")
 
 
 def test_another_budget_brings_another_plan(lesson):
-    says(lesson, "Target 40 examples, budget 48 MiB: the plan is 1 of 14 and 2 of 13 (N = 3)")
+    lesson.says("Target 40 examples, budget 48 MiB: the plan is 1 of 14 and 2 of 13 (N = 3)")
     before = lesson.drawn(PLANNER_PICTURE)
     lesson.slider(BUDGET).drag(0.0)
-    says(lesson, "budget 14 MiB: no window of 40 fits.")
+    lesson.says("budget 14 MiB: no window of 40 fits.")
     assert lesson.drawn(PLANNER_PICTURE) != before
 
 
 def test_by_keyboard_another_target_is_reached_exactly(lesson):
     type_number(lesson, BUDGET, 0, 48)
-    says(lesson, "Target 40 examples, budget 48 MiB: the plan is")
+    lesson.says("Target 40 examples, budget 48 MiB: the plan is")
     lesson.slider(TARGET).press("ArrowRight")
-    says(lesson, "Target 41 examples, budget 48 MiB: the plan is 2 of 14 and 1 of 13 (N = 3)")
+    lesson.says("Target 41 examples, budget 48 MiB: the plan is 2 of 14 and 1 of 13 (N = 3)")
 
 
 def test_the_quiz_answers(lesson):
