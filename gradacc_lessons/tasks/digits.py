@@ -12,35 +12,61 @@ from gradacc_lessons.device import seeded
 from gradacc_lessons.tasks.task import Task
 
 DigitsModel = Literal["mlp", "cnn"]
+DigitsNorm = Literal["batch", "group", "layer", "frozen batch", "none"]
+NORM_NAMES: dict[DigitsNorm, str] = {
+    "batch": "BatchNorm",
+    "group": "GroupNorm",
+    "layer": "LayerNorm",
+    "frozen batch": "frozen BatchNorm",
+    "none": "no norm",
+}
 TRAIN_EXAMPLES = 1536  # 3 x 512: every power of two up to 512 divides it
 SHUFFLE_SEED = 0  # the file is ordered by writer; the split must not be
 
 
 def digits(
-    model: DigitsModel = "mlp", *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+    model: DigitsModel | None = None,
+    *,
+    norm: DigitsNorm | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
 ) -> Task:
     """Classify digits with an MLP (4,810 parameters) or a CNN with GroupNorm (10,026 parameters).
 
+    With a `norm` it is the CNN with that norm in the place of GroupNorm: "batch"; "group", 4 groups; "layer", over
+    all channels and pixels of an image; "frozen batch", BatchNorm whose statistics were taken once, from the training
+    images under the initial weights, and are kept in training too, while its scale and shift are trained; or "none".
+    A seed gives the same initial weights whatever the norm.
+
     Images are (examples, 1, 8, 8) tensors between 0 and 1, labels (examples,) integers.
-    ValueError for a model that is not in the list.
+    ValueError for a model or a norm that is not in the list, and for an MLP with a norm.
     """
-    if model not in get_args(DigitsModel):
-        raise ValueError(f"the digits model must be one of {', '.join(get_args(DigitsModel))}; it is {model!r}")
+    _check(model, norm)
+    cnn = model == "cnn" or norm is not None
     images, labels = _images_and_labels()
     images, labels = images.to(dtype).to(device), labels.to(device)  # in this order: Apple's MPS has no float64
 
     def new_model(seed: int) -> nn.Module:
         with seeded(seed):
-            return (_mlp() if model == "mlp" else _cnn()).to(device=device, dtype=dtype)
+            return (_cnn(norm or "group") if cnn else _mlp()).to(device=device, dtype=dtype)
 
+    name = "digits, CNN" if cnn else "digits, MLP"
     return Task(
-        name=f"digits, {model.upper()}",
+        name=f"{name}, {NORM_NAMES[norm]}" if norm else name,
         train=(images[:TRAIN_EXAMPLES], labels[:TRAIN_EXAMPLES]),
         test=(images[TRAIN_EXAMPLES:], labels[TRAIN_EXAMPLES:]),
         new_model=new_model,
         loss_sum=cross_entropy_sum,
         count=count_examples,
     )
+
+
+def _check(model: DigitsModel | None, norm: DigitsNorm | None) -> None:
+    for what, value, allowed in (("model", model, get_args(DigitsModel)), ("norm", norm, get_args(DigitsNorm))):
+        if value is not None and value not in allowed:
+            raise ValueError(f"the digits {what} must be one of {', '.join(allowed)}; it is {value!r}")
+    if model == "mlp" and norm is not None:
+        raise ValueError(f'the MLP has no norm: leave norm={norm!r} out, or ask for the "cnn"')
 
 
 def cross_entropy_sum(model: nn.Module, batch: Batch) -> Tensor:
@@ -58,17 +84,50 @@ def _mlp() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
-def _cnn() -> nn.Module:
-    return nn.Sequential(
+def _cnn(norm: DigitsNorm) -> nn.Module:
+    model = nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1),
-        nn.GroupNorm(4, 16),
+        _norm(norm, 16),
         nn.ReLU(),
         nn.Conv2d(16, 32, 3, stride=2, padding=1),
-        nn.GroupNorm(4, 32),
+        _norm(norm, 32),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * 4 * 4, 10),
     )
+    if norm == "frozen batch":
+        _freeze(model)
+    return model
+
+
+def _norm(norm: DigitsNorm, channels: int) -> nn.Module:
+    match norm:
+        case "batch":
+            return nn.BatchNorm2d(channels)
+        case "group":
+            return nn.GroupNorm(4, channels)
+        case "layer":  # with as many parameters as the others have, which nn.LayerNorm((channels, 8, 8)) has not
+            return nn.GroupNorm(1, channels)
+        case "frozen batch":
+            return FrozenBatchNorm2d(channels, momentum=1.0)
+        case "none":
+            return nn.Identity()
+
+
+class FrozenBatchNorm2d(nn.BatchNorm2d):
+    """BatchNorm that keeps the statistics it has, in training too; its scale and shift are trained."""
+
+    def train(self, mode: bool = True) -> "FrozenBatchNorm2d":
+        """Stay in evaluation mode."""
+        return super().train(False)
+
+
+def _freeze(model: nn.Module) -> None:
+    """Take the statistics of all training images at once, layer after layer, and keep them."""
+    images = _images_and_labels()[0][:TRAIN_EXAMPLES].to(next(model.parameters()).dtype)
+    with torch.no_grad():
+        model(images)  # new layers are in training mode, and momentum 1 keeps what this batch has
+    model.train()
 
 
 @cache

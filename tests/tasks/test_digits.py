@@ -1,11 +1,15 @@
 """The digits are real, split without overlap, and the loss names agree with torch's own."""
 
+from typing import get_args
+
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.tasks import digits
+from gradacc_lessons.tasks.digits import DigitsNorm
 
 
 def test_every_image_is_used_once_and_no_image_is_in_both_halves() -> None:
@@ -60,3 +64,81 @@ def test_images_are_cast_before_they_reach_a_device_that_may_have_no_float64() -
 def test_an_unknown_model_is_named() -> None:
     with pytest.raises(ValueError, match="one of mlp, cnn; it is 'resnet'"):
         digits("resnet")  # type: ignore[arg-type]
+
+
+NORMS = get_args(DigitsNorm)
+EQUAL = 1e-12
+"""Float64 sums in another order differ in the last digits."""
+
+
+def test_a_norm_means_the_cnn_and_changes_no_other_initial_weight() -> None:
+    default = digits("cnn").build_model(3)
+    for norm in NORMS:
+        model = digits(norm=norm).build_model(3)
+        assert [type(each) for each in model][::7] == [nn.Conv2d, nn.Linear]
+        for mine, theirs in zip(model, default, strict=True):
+            if not isinstance(theirs, nn.GroupNorm):
+                assert all(torch.equal(p, q) for p, q in zip(mine.parameters(), theirs.parameters(), strict=True))
+        assert digits("cnn", norm=norm).name == digits(norm=norm).name
+
+
+def test_without_a_norm_everything_is_as_it_was() -> None:
+    assert [digits().name, digits("mlp").name, digits("cnn").name] == ["digits, MLP", "digits, MLP", "digits, CNN"]
+    assert isinstance(digits().build_model()[1], nn.Linear)
+    norms = [each for each in digits("cnn").build_model() if isinstance(each, nn.GroupNorm)]
+    assert [(each.num_groups, each.num_channels) for each in norms] == [(4, 16), (4, 32)]
+    assert sum(p.numel() for p in digits("cnn").build_model().parameters()) == 10_026
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_each_norm_is_what_its_name_says(norm: DigitsNorm) -> None:
+    """Every norm's first layer against the formula, on images whose statistics differ."""
+    task = digits(norm=norm, dtype=torch.float64)
+    model = task.build_model()
+    seen = model[0](task.train[0][:8])
+    dims = {"batch": (0, 2, 3), "group": (2, 3, 4), "layer": (1, 2, 3)}
+    parts = seen.reshape(8, 4, 4, 8, 8) if norm == "group" else seen
+    if norm == "none":
+        expected = seen
+    elif norm == "frozen batch":
+        every = model[0](task.train[0])
+        mean, variance = every.mean((0, 2, 3), keepdim=True), every.var((0, 2, 3), keepdim=True)
+        expected = (seen - mean) / (variance + 1e-5).sqrt()
+    else:
+        variance = parts.var(dims[norm], keepdim=True, correction=0)
+        expected = (parts - parts.mean(dims[norm], keepdim=True)) / (variance + 1e-5).sqrt()
+    near = 1e-4 if norm == "frozen batch" else EQUAL  # its statistics were taken in float32
+    assert (model[1](seen) - expected.reshape(seen.shape)).abs().max() < near
+
+
+def test_frozen_statistics_stay_as_they_are_and_scale_and_shift_learn() -> None:
+    task = digits(norm="frozen batch")
+    model = task.build_model()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.train()
+    task.loss_fn(model, tuple(tensor[:32] for tensor in task.train)).backward()
+    optimizer.step()
+    changed = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {name for name, _ in model.named_parameters()}
+    assert model.training
+    assert not model[1].training
+
+
+def test_frozen_statistics_are_those_of_batchnorm_after_one_forward_of_all_training_images() -> None:
+    task = digits(norm="batch")
+    model = task.build_model(2)
+    for layer in (model[1], model[4]):
+        layer.momentum = 1.0
+    model(task.train[0])
+    frozen = digits(norm="frozen batch").build_model(2)
+    for at in (1, 4):
+        assert torch.allclose(frozen[at].running_mean, model[at].running_mean, atol=1e-6)
+        assert torch.allclose(frozen[at].running_var, model[at].running_var, rtol=1e-5)
+
+
+def test_impossible_norms_are_named() -> None:
+    with pytest.raises(ValueError, match="norm must be one of batch, group, layer, frozen batch, none; it is 'spam'"):
+        digits(norm="spam")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the MLP has no norm: leave norm='batch' out"):
+        digits("mlp", norm="batch")
