@@ -249,6 +249,13 @@ def test_a_plan_for_programs_is_json_and_nothing_else(tmp_path):
     assert "torch.bfloat16" in found["lines"]["loop"]
 
 
+def test_what_the_file_prints_is_no_part_of_the_json(tmp_path):
+    printing = "print('at import')" + PARTS.replace("        return ", "        print('at work'); return ")
+    result = planned(tmp_path, printing, "--json", "--no-explain")
+    assert json.loads(result.stdout)["target_batch_size"] == 24
+    assert "at import" in result.stderr and "at work" in result.stderr
+
+
 def test_a_plan_gives_the_peak_of_what_frameworks_take(tmp_path):
     options = "--no-verify", "--precision", "bf16"
     found = json.loads(planned(tmp_path, PARTS, *options, "--json", target="997", memory="1300KiB").stdout)
