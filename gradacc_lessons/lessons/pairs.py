@@ -1,0 +1,89 @@
+"""Pairs of digits: two views of one image, an encoder that brings them together, and its loss.
+
+Everything is float64 on the CPU, because the lesson is about equality.
+"""
+
+from copy import deepcopy
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gradacc_lessons.accumulation import Batch
+from gradacc_lessons.tasks import Task, digits
+
+TEMPERATURE = 0.1
+"""What similarities are divided by: the smaller, the more the nearest negatives count."""
+TRAINED_UPDATES, TRAINED_PAIRS, LEARNING_RATE = 200, 64, 1e-2
+"""How the encoder of the lesson was trained, with Adam: enough for the loss to fall below a third of its start."""
+
+
+def info_nce(first: Tensor, second: Tensor) -> Tensor:
+    """The mean over pairs of the cross-entropy of finding the partner among all, in both directions.
+
+    Row k of `first` and of `second` (pairs, features) belong together; all other rows are their negatives.
+    """
+    similarity = F.normalize(first) @ F.normalize(second).T / TEMPERATURE
+    partner = torch.arange(len(similarity), device=similarity.device)
+    return (F.cross_entropy(similarity, partner) + F.cross_entropy(similarity.T, partner)) / 2
+
+
+def embed(model: nn.Module, pairs: Batch) -> tuple[Tensor, Tensor]:
+    """The embeddings of both views."""
+    first, second = pairs
+    return model(first), model(second)
+
+
+def contrastive_loss(model: nn.Module, pairs: Batch) -> Tensor:
+    """InfoNCE of a batch of pairs."""
+    return info_nce(*embed(model, pairs))
+
+
+def two_views(images: Tensor, seed: int) -> Batch:
+    """Two copies of each image (examples, 1, 8, 8), each shifted by at most one pixel at random."""
+    generator = torch.Generator().manual_seed(seed)
+    return _shifted(images, generator), _shifted(images, generator)
+
+
+def _shifted(images: Tensor, generator: torch.Generator) -> Tensor:
+    padded = F.pad(images, (1, 1, 1, 1))
+    down, right = torch.randint(3, (2, len(images), 1, 1), generator=generator)
+    rows, columns = down + torch.arange(8).view(8, 1), right + torch.arange(8)
+    return padded[torch.arange(len(images)).view(-1, 1, 1), 0, rows, columns].unsqueeze(1)
+
+
+def pairs_of(count: int, seed: int = 0) -> Batch:
+    """`count` pairs of views of images that the encoder was not trained on."""
+    images = _task().test[0]
+    chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:count]
+    return two_views(images[chosen], seed)
+
+
+def most_pairs() -> int:
+    """How many images there are for pairs."""
+    return len(_task().test[0])
+
+
+def trained_encoder(seed: int = 0) -> nn.Module:
+    """A small MLP, trained on pairs of the training images; a copy, so that it can be changed."""
+    return deepcopy(_trained(seed))
+
+
+@cache
+def _task() -> Task:
+    return digits("mlp", dtype=torch.float64)
+
+
+@cache
+def _trained(seed: int) -> nn.Module:
+    task = _task()
+    model = task.build_model(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    generator = torch.Generator().manual_seed(seed)
+    for update in range(TRAINED_UPDATES):
+        chosen = torch.randperm(task.examples, generator=generator)[:TRAINED_PAIRS]
+        optimizer.zero_grad()
+        contrastive_loss(model, two_views(task.train[0][chosen], seed * TRAINED_UPDATES + update)).backward()
+        optimizer.step()
+    return model

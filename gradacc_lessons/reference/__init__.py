@@ -1,0 +1,1 @@
+"""Short reference code, a slide each, proven against the full batch."""
