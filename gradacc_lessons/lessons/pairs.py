@@ -55,13 +55,17 @@ def _shifted(images: Tensor, generator: torch.Generator) -> Tensor:
 
 def pairs_of(count: int, seed: int = 0) -> Batch:
     """`count` pairs of views of images that the encoder was not trained on."""
+    return two_views(images_apart(count, seed), seed)
+
+
+def images_apart(count: int, seed: int = 0) -> Tensor:
+    """`count` images (count, 1, 8, 8) that nothing was trained on, drawn at random."""
     images = _task().test[0]
-    chosen = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:count]
-    return two_views(images[chosen], seed)
+    return images[torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))[:count]]
 
 
-def most_pairs() -> int:
-    """How many images there are for pairs."""
+def most_images() -> int:
+    """How many images there are that nothing was trained on."""
     return len(_task().test[0])
 
 

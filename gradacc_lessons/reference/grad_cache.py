@@ -42,15 +42,15 @@ def grad_cache(
             cache.append(embed(model, batch))
     if not cache:
         raise ValueError("a window needs at least 1 micro-batch")
-    embeddings = [torch.cat(pieces).requires_grad_() for pieces in zip(*cache, strict=True)]
+    embeddings: list[Any] = [torch.cat(pieces).requires_grad_() for pieces in zip(*cache, strict=True)]
     loss = loss_fn(*embeddings)
     loss.backward()  # 2: what the loss asks of each embedding
     start = 0
     for batch, state, pieces in zip(window, states, cache, strict=True):  # 3: embed again, with a graph
         set_random_state(state)
         rows = slice(start, start := start + len(pieces[0]))
-        asked: Any = sum((z * e.grad[rows]).sum() for z, e in zip(embed(model, batch), embeddings, strict=True))
-        asked.backward()
+        again = zip(embed(model, batch), embeddings, strict=True)
+        torch.stack([(z * e.grad[rows]).sum() for z, e in again]).sum().backward()
     return float(loss.detach())
 
 
