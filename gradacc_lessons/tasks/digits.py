@@ -33,22 +33,26 @@ def digits(
 ) -> Task:
     """Classify digits with an MLP (4,810 parameters) or a CNN with GroupNorm (10,026 parameters).
 
-    With a `norm` it is the CNN with that norm in the place of GroupNorm: "batch"; "group", 4 groups; "layer", over
-    all channels and pixels of an image; "frozen batch", BatchNorm whose statistics were taken once, from the training
-    images under the initial weights, and are kept in training too, while its scale and shift are trained; or "none".
-    A seed gives the same initial weights whatever the norm.
+    With a `norm` and no model it is the CNN, with that norm in the place of GroupNorm; an MLP with a norm has it after
+    its first layer. The norms: "batch"; "group", 4 groups; "layer", over all channels and pixels of an image;
+    "frozen batch", BatchNorm whose statistics were taken once, from the training images under the initial weights, and
+    are kept in training too, while its scale and shift are trained; "none". A seed gives the same initial weights
+    whatever the norm.
 
     Images are (examples, 1, 8, 8) tensors between 0 and 1, labels (examples,) integers.
-    ValueError for a model or a norm that is not in the list, and for an MLP with a norm.
+    ValueError for a model or a norm that is not in the list.
     """
     _check(model, norm)
-    cnn = model == "cnn" or norm is not None
+    cnn = model == "cnn" or (model is None and norm is not None)
     images, labels = _images_and_labels()
     images, labels = images.to(dtype).to(device), labels.to(device)  # in this order: Apple's MPS has no float64
 
     def new_model(seed: int) -> nn.Module:
         with seeded(seed):
-            return (_cnn(norm or "group") if cnn else _mlp()).to(device=device, dtype=dtype)
+            net = _cnn(norm or "group") if cnn else _mlp(norm)
+        if norm == "frozen batch":
+            _freeze(net)
+        return net.to(device=device, dtype=dtype)
 
     name = "digits, CNN" if cnn else "digits, MLP"
     return Task(
@@ -65,8 +69,6 @@ def _check(model: DigitsModel | None, norm: DigitsNorm | None) -> None:
     for what, value, allowed in (("model", model, get_args(DigitsModel)), ("norm", norm, get_args(DigitsNorm))):
         if value is not None and value not in allowed:
             raise ValueError(f"the digits {what} must be one of {', '.join(allowed)}; it is {value!r}")
-    if model == "mlp" and norm is not None:
-        raise ValueError(f'the MLP has no norm: leave norm={norm!r} out, or ask for the "cnn"')
 
 
 def cross_entropy_sum(model: nn.Module, batch: Batch) -> Tensor:
@@ -80,54 +82,63 @@ def count_examples(batch: Batch) -> int:
     return len(batch[1])
 
 
-def _mlp() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+def _mlp(norm: DigitsNorm | None) -> nn.Module:
+    between = [] if norm is None else [_norm(norm, 64, nn.BatchNorm1d)]
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 64), *between, nn.ReLU(), nn.Linear(64, 10))
 
 
 def _cnn(norm: DigitsNorm) -> nn.Module:
-    model = nn.Sequential(
+    return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1),
-        _norm(norm, 16),
+        _norm(norm, 16, nn.BatchNorm2d),
         nn.ReLU(),
         nn.Conv2d(16, 32, 3, stride=2, padding=1),
-        _norm(norm, 32),
+        _norm(norm, 32, nn.BatchNorm2d),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * 4 * 4, 10),
     )
-    if norm == "frozen batch":
-        _freeze(model)
-    return model
 
 
-def _norm(norm: DigitsNorm, channels: int) -> nn.Module:
+def _norm(norm: DigitsNorm, channels: int, batch_norm: type[nn.BatchNorm1d] | type[nn.BatchNorm2d]) -> nn.Module:
     match norm:
-        case "batch":
-            return nn.BatchNorm2d(channels)
+        case "batch" | "frozen batch":
+            return batch_norm(channels)
         case "group":
             return nn.GroupNorm(4, channels)
         case "layer":  # with as many parameters as the others have, which nn.LayerNorm((channels, 8, 8)) has not
             return nn.GroupNorm(1, channels)
-        case "frozen batch":
-            return FrozenBatchNorm2d(channels, momentum=1.0)
         case "none":
             return nn.Identity()
 
 
-class FrozenBatchNorm2d(nn.BatchNorm2d):
-    """BatchNorm that keeps the statistics it has, in training too; its scale and shift are trained."""
+class FrozenBatchNorm(nn.Module):
+    """A BatchNorm that keeps the statistics it has, in training too; its scale and shift are trained."""
 
-    def train(self, mode: bool = True) -> "FrozenBatchNorm2d":
-        """Stay in evaluation mode."""
-        return super().train(False)
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d) -> None:
+        super().__init__()
+        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
+        self.register_buffer("running_mean", norm.running_mean)
+        self.register_buffer("running_var", norm.running_var)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Whoever else is in the batch, an example comes out the same."""
+        return F.batch_norm(features, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
 
 def _freeze(model: nn.Module) -> None:
     """Take the statistics of all training images at once, layer after layer, and keep them."""
     images = _images_and_labels()[0][:TRAIN_EXAMPLES].to(next(model.parameters()).dtype)
+    norms = [(name, each) for name, each in model.named_children() if isinstance(each, nn.BatchNorm1d | nn.BatchNorm2d)]
+    for _, norm in norms:
+        norm.momentum = 1.0  # what this one batch has, and nothing of before
     with torch.no_grad():
-        model(images)  # new layers are in training mode, and momentum 1 keeps what this batch has
-    model.train()
+        model(images)
+    for name, norm in norms:
+        setattr(model, name, FrozenBatchNorm(norm))
 
 
 @cache

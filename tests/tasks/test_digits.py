@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.tasks import digits
-from gradacc_lessons.tasks.digits import DigitsNorm
+from gradacc_lessons.tasks.digits import NORM_NAMES, DigitsModel, DigitsNorm
 
 
 def test_every_image_is_used_once_and_no_image_is_in_both_halves() -> None:
@@ -71,7 +71,7 @@ EQUAL = 1e-12
 """Float64 sums in another order differ in the last digits."""
 
 
-def test_a_norm_means_the_cnn_and_changes_no_other_initial_weight() -> None:
+def test_a_norm_alone_means_the_cnn_and_changes_no_other_initial_weight() -> None:
     default = digits("cnn").build_model(3)
     for norm in NORMS:
         model = digits(norm=norm).build_model(3)
@@ -79,7 +79,28 @@ def test_a_norm_means_the_cnn_and_changes_no_other_initial_weight() -> None:
         for mine, theirs in zip(model, default, strict=True):
             if not isinstance(theirs, nn.GroupNorm):
                 assert all(torch.equal(p, q) for p, q in zip(mine.parameters(), theirs.parameters(), strict=True))
-        assert digits("cnn", norm=norm).name == digits(norm=norm).name
+        assert digits("cnn", norm=norm).name == digits(norm=norm).name == f"digits, CNN, {NORM_NAMES[norm]}"
+
+
+def test_a_norm_in_the_mlp_changes_no_other_initial_weight() -> None:
+    plain = digits("mlp").build_model(3)
+    for norm in NORMS:
+        task = digits("mlp", norm=norm)
+        model = task.build_model(3)
+        for at, mine in ((1, model[1]), (3, model[4])):
+            assert all(torch.equal(p, q) for p, q in zip(mine.parameters(), plain[at].parameters(), strict=True))
+        assert sum(p.numel() for p in model[2].parameters()) == (0 if norm == "none" else 2 * 64)
+        assert task.name == f"digits, MLP, {NORM_NAMES[norm]}"
+
+
+@pytest.mark.parametrize("norm", NORMS[1:])
+@pytest.mark.parametrize("model", ["cnn", "mlp"])
+def test_only_batchnorm_looks_at_who_else_is_in_the_batch(model: DigitsModel, norm: DigitsNorm) -> None:
+    """And BatchNorm does."""
+    images = digits(dtype=torch.float64).train[0][:8]
+    other, batch = (digits(model, norm=each, dtype=torch.float64).build_model() for each in (norm, "batch"))
+    assert (other(images)[:2] - other(images[:2])).abs().max() < EQUAL
+    assert (batch(images)[:2] - batch(images[:2])).abs().max() > 0.01
 
 
 def test_without_a_norm_everything_is_as_it_was() -> None:
@@ -121,8 +142,11 @@ def test_frozen_statistics_stay_as_they_are_and_scale_and_shift_learn() -> None:
     optimizer.step()
     changed = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {name for name, _ in model.named_parameters()}
-    assert model.training
-    assert not model[1].training
+    assert {name for name, _ in model[1].named_parameters()} == {"weight", "bias"}
+    for module in model.modules():
+        module.train()  # one by one: no mode unfreezes it
+    task.loss_fn(model, task.test)
+    assert all(torch.equal(model.state_dict()[name], before[name]) for name in before.keys() - changed)
 
 
 def test_frozen_statistics_are_those_of_batchnorm_after_one_forward_of_all_training_images() -> None:
@@ -140,5 +164,3 @@ def test_frozen_statistics_are_those_of_batchnorm_after_one_forward_of_all_train
 def test_impossible_norms_are_named() -> None:
     with pytest.raises(ValueError, match="norm must be one of batch, group, layer, frozen batch, none; it is 'spam'"):
         digits(norm="spam")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the MLP has no norm: leave norm='batch' out"):
-        digits("mlp", norm="batch")
