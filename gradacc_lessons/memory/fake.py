@@ -8,18 +8,12 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from gradacc_lessons.memory.known import KnownNumbers
-from gradacc_lessons.memory.uncounted import CannotCount
-
-_NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
+from gradacc_lessons.memory.parts import NO_SIZES, first_line, not_followed, place_in, without_numbers
+from gradacc_lessons.memory.uncounted import LAZY, CannotCount
 
 
 @contextmanager
@@ -27,33 +21,41 @@ def without_memory() -> Iterator[KnownNumbers]:
     """Inside, every new tensor is a fake one. What cannot be followed becomes a CannotCount, in one sentence."""
     with FakeTensorMode(allow_non_fake_inputs=True) as fake, KnownNumbers(fake) as known:
         try:
-            with _conversions(), _copies(), _unlogged(), _initial_values():
+            with _conversions(), _copies(), _unlogged(), _initial_values(), _formats(), _no_lazy_layers():
                 yield known
-        except _NO_SIZES:
-            raise CannotCount(
-                "this model cannot be followed without numbers: its control flow or its sizes depend on what a tensor "
-                f"holds, or it has an operation without a size rule ({known.last}). Measure it with `measure_peak`"
-            ) from None
+        except NO_SIZES as error:
+            raise without_numbers(error) from None
         except RuntimeError as error:
-            raise CannotCount(
-                f"this model cannot be followed without numbers: {known.last} failed ({_first_line(error)}). "
-                "If it runs for real, measure it with `measure_peak`"
-            ) from error
+            raise not_followed(f"{known.last} failed ({first_line(error)}){place_in(error)}") from error
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+@contextmanager
+def _formats() -> Iterator[None]:
+    """Let f"{loss:.3f}" ask for a number, as it does of a real tensor; here torch would only say that it cannot."""
+
+    def formatted(self: Tensor, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.dim() else object.__format__(self, spec)
+
+    with _instead(FakeTensor, "__format__", formatted):
+        yield
+
+
+@contextmanager
+def _no_lazy_layers() -> Iterator[None]:
+    """Say what is missing where torch would only fail: a parameter whose size its first batch decides."""
+
+    def refused(cls: type[Tensor], *_: Any, **__: Any) -> Tensor:
+        raise CannotCount(LAZY)
+
+    with _instead(UninitializedParameter, "__new__", refused), _instead(UninitializedBuffer, "__new__", refused):
+        yield
 
 
 @contextmanager
 def _initial_values() -> Iterator[None]:
     """torch's trunc_normal_ draws again until every number suits. Here there are no numbers, and any would do."""
-    original = nn.init._no_grad_trunc_normal_
-    nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
-    try:
+    with _instead(nn.init, "_no_grad_trunc_normal_", lambda tensor, *_, **__: tensor):
         yield
-    finally:
-        nn.init._no_grad_trunc_normal_ = original
 
 
 @contextmanager
@@ -76,11 +78,8 @@ def as_transformers_would_run(known: KnownNumbers) -> Iterator[None]:
     if utilities is None or original is None:
         yield
         return
-    utilities.is_fake_tensor = lambda value: original(value) and not known.has(value)  # type: ignore[attr-defined]
-    try:
+    with _instead(utilities, "is_fake_tensor", lambda value: original(value) and not known.has(value)):
         yield
-    finally:
-        utilities.is_fake_tensor = original  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -110,11 +109,8 @@ def _conversions() -> Iterator[None]:
         moved.clear()
         return self
 
-    nn.Module._apply = apply  # type: ignore[method-assign]
-    try:
+    with _instead(nn.Module, "_apply", apply):
         yield
-    finally:
-        nn.Module._apply = original  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -129,9 +125,19 @@ def _copies() -> Iterator[None]:
             memo[id(self)] = nn.Parameter(new, self.requires_grad) if is_parameter else new
         return cast(Tensor, memo[id(self)])
 
-    original = Tensor.__deepcopy__
-    Tensor.__deepcopy__ = copied  # type: ignore[method-assign]
+    with _instead(Tensor, "__deepcopy__", copied):
+        yield
+
+
+@contextmanager
+def _instead(owner: Any, name: str, new: Any) -> Iterator[None]:
+    """`owner.name` is something else meanwhile."""
+    had, original = name in vars(owner), vars(owner).get(name)
+    setattr(owner, name, new)
     try:
         yield
     finally:
-        Tensor.__deepcopy__ = original  # type: ignore[method-assign]
+        if had:
+            setattr(owner, name, original)
+        else:
+            delattr(owner, name)

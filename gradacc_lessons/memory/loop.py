@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gradacc_lessons.memory.parts import part
 from gradacc_lessons.recipe import Recipe
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
@@ -33,7 +34,7 @@ def one_update(
     ValueError if the loss is not a scalar tensor that depends on the parameters.
     """
     for batch in window:
-        with _autocast(model, recipe):
+        with part("loss_fn"), _autocast(model, recipe):
             loss = loss_fn(model, batch)
         _check(loss)
         (loss / len(window)).backward()

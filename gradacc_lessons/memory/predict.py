@@ -16,6 +16,7 @@ from gradacc_lessons.memory.checkpointing import checkpoint_blocks
 from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
 from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED_MISSES
+from gradacc_lessons.memory.parts import part
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
 from gradacc_lessons.memory.uncounted import refuse_uncounted
@@ -70,6 +71,7 @@ def predict_window(
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), training_as_usual(), without_memory() as known:
         model = built(lambda: _new(build_model()), recipe)
+        known.forget_constants_in([*model.parameters(), *model.buffers()])
         batches = [known.without_memory(real[size]) for size in traced]
         with as_transformers_would_run(known):
             tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
@@ -121,7 +123,8 @@ def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
     # Before and not after: a model of many gigabytes never exists in two dtypes.
     torch.set_default_dtype(wanted)
     try:
-        model = build_model()
+        with part("build_model"):
+            model = build_model()
     finally:
         torch.set_default_dtype(previous)
     if recipe.checkpointing:
@@ -145,7 +148,8 @@ def _new(model: nn.Module) -> nn.Module:
 
 def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:
     """A batch of `size` examples. ValueError, in one sentence, if make_batch gives another size."""
-    batch = make_batch(size)
+    with part("make_batch"):
+        batch = make_batch(size)
     sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.dim()}
     if size not in sizes:
         raise ValueError(

@@ -13,10 +13,11 @@ from weakref import ref
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.memory.scratch import Kernel, kernel, mask_bytes
-from gradacc_lessons.memory.uncounted import IN_BACKWARD, CannotCount
+from gradacc_lessons.memory.uncounted import IN_BACKWARD, LAZY, CannotCount
 from gradacc_lessons.memory.walk import tensors_in
 
 Phase = Literal["forward", "backward", "update"]
@@ -72,6 +73,8 @@ class Tracker(AbstractContextManager["Tracker"]):
 
     def __enter__(self) -> Self:
         for tensor in (*self._model.parameters(), *self._model.buffers()):
+            if is_lazy(tensor):
+                raise CannotCount(LAZY)
             self._add(tensor, "parameters")
         self._mark_gradients()
         self._mark_state()

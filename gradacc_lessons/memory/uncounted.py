@@ -18,6 +18,10 @@ class _Reason:
     """What to do."""
 
 
+LAZY = (
+    "this model has a lazy layer, whose size is known only after its first batch: give it its size, such as "
+    "nn.Linear(64, 10) for nn.LazyLinear(10)"
+)
 _OR_MEASURE = "or measure it with `allocator_peak`"
 _LSTM = _Reason(
     "an LSTM",

@@ -41,6 +41,16 @@ def test_its_prediction_is_what_a_real_window_takes(name, tmp_path):
     assert forecast.peak(8, 2) == pytest.approx(Trial(forecast).peak((4, 4)).peak_bytes, rel=0.002)
 
 
+@pytest.mark.parametrize("precision", ["float32", "autocast"])
+def test_a_mixture_of_experts_is_what_a_real_window_takes(precision, tmp_path):
+    """Which tokens go to which expert decides no size: its kernel takes all experts at once."""
+    file = config_file(tmp_path, "llama")
+    mixture = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 4}
+    file.write_text(json.dumps(json.loads(file.read_text()) | mixture | {"num_key_value_heads": 2}))
+    forecast = Forecast(*parts_of_config(file, 32), Recipe(precision=precision))
+    assert forecast.peak(32, 2) == pytest.approx(Trial(forecast).peak((16, 16)).peak_bytes, rel=0.002)
+
+
 def nested(tmp_path):
     """A model for images and text, whose sizes are told in a part for text."""
     text = {"model_type": "gemma3_text", "vocab_size": WORDS, "hidden_size": 32, "intermediate_size": 64}
