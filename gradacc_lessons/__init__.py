@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from gradacc_lessons.accumulation import accumulate as accumulate
     from gradacc_lessons.detective.diagnose import Diagnosis as Diagnosis
     from gradacc_lessons.detective.diagnose import diagnose as diagnose
+    from gradacc_lessons.detective.examine import Examination as Examination
+    from gradacc_lessons.detective.examine import examine as examine
     from gradacc_lessons.memory.measure import measure_peak as measure_peak
     from gradacc_lessons.memory.plan import Plan as Plan
     from gradacc_lessons.memory.plan import plan as plan
@@ -26,6 +28,8 @@ _HOME_OF = {
     "accumulate": "gradacc_lessons.accumulation",
     "diagnose": "gradacc_lessons.detective.diagnose",
     "Diagnosis": "gradacc_lessons.detective.diagnose",
+    "Examination": "gradacc_lessons.detective.examine",
+    "examine": "gradacc_lessons.detective.examine",
     "MemoryProfile": "gradacc_lessons.memory.profile",
     "Plan": "gradacc_lessons.memory.plan",
     "measure_peak": "gradacc_lessons.memory.measure",
@@ -36,12 +40,14 @@ _HOME_OF = {
 
 __all__ = [
     "Diagnosis",
+    "Examination",
     "MemoryProfile",
     "Plan",
     "Quiz",
     "Recipe",
     "accumulate",
     "diagnose",
+    "examine",
     "measure_peak",
     "plan",
     "predict_peak",

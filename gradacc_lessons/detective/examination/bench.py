@@ -1,0 +1,215 @@
+"""One forward and one backward, of the whole batch or of one micro-batch, under given conditions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from gradacc_lessons.detective.examination.batches import copied, rows
+from gradacc_lessons.detective.examination.conditions import WIDE, Conditions
+from gradacc_lessons.detective.examination.draws import Draws
+from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.keep import Snapshot, same_states, seed_generators, states_now
+from gradacc_lessons.detective.examination.reach import Reach
+
+Gradient = tuple[Tensor | None, ...]
+"""One for each parameter, in the order of the bench; None where the loss does not depend on it."""
+LossFunction = Callable[[Any, Any], Tensor]
+SEED = 20_000
+"""Where the generators begin in each run, so that the same question gets the same answer."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one forward and backward gave."""
+
+    loss: float
+    """The value."""
+    gradient: Gradient
+    """Of each parameter."""
+    extra: Gradient = ()
+    """Of tensors that were put in for this run alone."""
+    draws: int = 0
+    """How many operations drew random numbers."""
+    unrepeatable: bool = False
+    """Whether one of them drew where its numbers cannot be given again."""
+    moved: bool = False
+    """Whether any generator moved."""
+    others: Any = None
+    """Where Python's and numpy's generators ended, the global ones and those that are held."""
+
+
+@dataclass
+class Bench:
+    """A model with its loss, a batch and how it is cut."""
+
+    model: nn.Module
+    """The caller's, in the caller's mode."""
+    loss_fn: LossFunction
+    """loss_fn(model, batch)."""
+    batch: Any
+    """The whole batch."""
+    pieces: list[tuple[int, int]]
+    """(first example, number of examples) of each micro-batch."""
+    parameters: dict[str, Tensor]
+    """What the gradient is of, by name."""
+    reach: Reach
+    """What a run can change."""
+    wide: bool = False
+    """Whether everything is computed in float64."""
+    start: Snapshot = field(init=False)
+    """How everything is at the beginning of a run."""
+
+    def __post_init__(self) -> None:
+        self.start = Snapshot(self.reach)
+
+    @property
+    def examples(self) -> int:
+        """B."""
+        return sum(size for _, size in self.pieces)
+
+    def micro_batch(self, piece: int | None) -> Any:
+        """A copy of one micro-batch, or of the whole batch."""
+        first, size = (0, self.examples) if piece is None else self.pieces[piece]
+        take = rows(first, size)
+
+        def taken(tensor: Tensor) -> Tensor:
+            part = take(tensor)
+            if not self.wide or part.dtype not in WIDE:
+                return part
+            return part.detach().to(WIDE[part.dtype]).requires_grad_(part.requires_grad)
+
+        return copied(self.batch, taken)
+
+    def run(
+        self,
+        piece: int | None,
+        *,
+        fresh: bool = True,
+        seed: int | None = SEED,
+        draws: Draws | None = None,
+        watch: AbstractContextManager[Sequence[Tensor] | None] | None = None,
+    ) -> Run:
+        """Run a micro-batch, or the whole batch (None).
+
+        `fresh` puts everything back first; else the run goes on from what the last one left. `seed` None lets the
+        generators go on too. `draws` records or replays random numbers. `watch` is entered for the forward and gives
+        the tensors whose gradients are wanted too.
+        """
+        if fresh:
+            self.start.put_back()
+        batch = self.micro_batch(piece)
+        if seed is not None:
+            seed_generators(seed, self.reach.generators)
+        before = states_now(self.reach.generators)
+        conditions = Conditions(draws, self.wide)
+        if draws is not None:
+            draws.start(piece)
+        with ExitStack() as stack:
+            for surroundings in (_as_in_training(self.wide), conditions):
+                stack.enter_context(surroundings)
+            extra = stack.enter_context(watch if watch is not None else nullcontext(()))
+            loss = self._loss(batch, piece)
+            gradient = self._gradient(loss, [*self.parameters.values(), *(extra or ())])
+        if draws is not None:
+            draws.finish()
+        own, more = gradient[: len(self.parameters)], gradient[len(self.parameters) :]
+        after = states_now(self.reach.generators)
+        run = Run(
+            float(loss.detach()), own, more, conditions.draws, conditions.unrepeatable, not same_states(before, after),
+            [state for state in after if not isinstance(state, Tensor)],
+        )  # fmt: skip
+        self._check_numbers(run, piece)
+        return run
+
+    def _loss(self, batch: Any, piece: int | None) -> Tensor:
+        try:
+            loss = self.loss_fn(self.model, batch)
+        except Exception as error:
+            raise ExamineError(f"{self._which(piece)}: {words_of(error)}") from error
+        return checked_loss(loss)
+
+    def _which(self, piece: int | None) -> str:
+        if piece is None:
+            return "loss_fn(model, batch) fails on the whole batch"
+        size = self.pieces[piece][1]
+        return (
+            f"loss_fn(model, batch) runs on the whole batch, but fails on micro-batch {piece + 1} of "
+            f"{len(self.pieces)}, which has {size} example{'s' if size > 1 else ''}"
+        )
+
+    def _gradient(self, loss: Tensor, wanted: list[Tensor]) -> Gradient:
+        try:
+            found = torch.autograd.grad(loss, wanted, allow_unused=True)
+        except RuntimeError as error:
+            if "heckpoint" not in str(error):
+                raise ExamineError(f"the backward fails: {words_of(error)}") from error
+            raise _NeedsBackwardError from error
+        except Exception as error:
+            raise ExamineError(f"the backward fails: {words_of(error)}") from error
+        return tuple(None if one is None else _plain(one) for one in found)
+
+    def _check_numbers(self, run: Run, piece: int | None) -> None:
+        where = "the whole batch" if piece is None else f"micro-batch {piece + 1} of {len(self.pieces)}"
+        if not _finite(run.loss):
+            advice = ""
+            if piece is not None:
+                advice = "; does nothing in it count? Then its mean is 0/0: return a sum divided by max(count, 1)"
+            raise ExamineError(f"the loss of {where} is {run.loss}, so there is nothing to compare{advice}")
+        for name, gradient in zip(self.parameters, run.gradient, strict=True):
+            if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                kind = "NaN" if bool(torch.isnan(gradient).any()) else "infinite numbers"
+                raise ExamineError(f"the gradient of {name} on {where} has {kind}, so there is nothing to compare")
+
+
+class _NeedsBackwardError(Exception):
+    """Reentrant checkpoints refuse torch.autograd.grad."""
+
+
+def checked_loss(loss: Any) -> Tensor:
+    """The loss; ExamineError, in one sentence, if it is none that has a gradient."""
+    if not isinstance(loss, Tensor):
+        inner = getattr(loss, "loss", None)
+        advice = "return its .loss" if isinstance(inner, Tensor) else "return the loss itself"
+        raise ExamineError(f"loss_fn must return a scalar tensor, not {type(loss).__name__}: {advice}")
+    if loss.dim():
+        raise ExamineError(
+            f"loss_fn must return a scalar, not a tensor of shape {tuple(loss.shape)}: end it with .mean() or .sum()"
+        )
+    if loss.is_complex():
+        raise ExamineError("loss_fn must return a real number, not a complex one: take its .abs() or .real")
+    if not loss.requires_grad:
+        raise ExamineError(
+            "the loss has no gradient: it does not depend on a parameter that requires one; was it computed under "
+            "torch.no_grad(), detached, or made with .item()?"
+        )
+    return loss
+
+
+@contextmanager
+def _as_in_training(wide: bool) -> Iterator[None]:
+    """Gradients on, whatever surrounds the call; in float64 also what the code makes without naming a dtype."""
+    dtype = torch.get_default_dtype()
+    with torch.inference_mode(False), torch.enable_grad():
+        if not wide:
+            yield
+            return
+        torch.set_default_dtype(torch.float64)
+        try:
+            with sdpa_kernel(SDPBackend.MATH):
+                yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
+def _plain(gradient: Tensor) -> Tensor:
+    gradient = gradient.detach()
+    return gradient.to_dense() if gradient.layout != torch.strided else gradient
+
+
+def _finite(number: float) -> bool:
+    return number - number == 0

@@ -1,0 +1,278 @@
+"""The state of everything in reach: remembered, compared, and put back."""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gradacc_lessons.detective.examination.reach import Place, Reach
+
+_GONE = object()
+"""Where there was no value."""
+
+
+@dataclass
+class _Kept:
+    """One tensor as it was."""
+
+    tensor: Tensor
+    """The caller's object."""
+    storage: Tensor
+    """Another object for the same memory."""
+    values: Tensor
+    """A copy of the numbers."""
+    grad: Tensor | None
+    """The object that was its gradient."""
+    requires_grad: bool
+    """Whether it wanted one."""
+
+
+class Snapshot:
+    """What everything in reach was at one moment."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self._tensors = {name: _kept(tensor) for name, tensor in reach.tensors.items()}
+        self._places = [(place, _read(place)) for place in reach.places]
+        self._arrays = {name: (array, array.copy()) for name, array in reach.arrays.items()}
+        self._generators = [(generator, _state_of(generator)) for generator in reach.generators]
+
+    def put_back(self) -> None:
+        """Make everything what it was, each object itself; what has not changed is not touched."""
+        for place, content in self._places:
+            _write(place, content)
+        for kept in self._tensors.values():
+            _restore(kept)
+        for array, values in self._arrays.values():
+            if array.flags.writeable and not _same_array(array, values):
+                array[...] = values
+        for generator, state in self._generators:
+            _set_state(generator, state)
+
+    def changes(self, reach: Reach) -> dict[str, Any]:
+        """By name, what is different now: copies of tensors and arrays, and numbers. `reach` is from now."""
+        found: dict[str, Any] = {}
+        for name, tensor in reach.tensors.items():
+            before = self._tensors.get(name)
+            if name.endswith(".grad"):
+                continue
+            if before is None or not _same_values(tensor.data, before.values):
+                found[name] = tensor.detach().clone()
+        for name, array in reach.arrays.items():
+            before_array = self._arrays.get(name)
+            if before_array is None or not _same_array(array, before_array[1]):
+                found[name] = array.copy()
+        earlier = {(id(place.holder), place.key): content for place, content in self._places}
+        for place in reach.places:
+            found.update(_different_numbers(place, earlier.get((id(place.holder), place.key))))
+        return found
+
+
+@contextmanager
+def settings_kept() -> Iterator[None]:
+    """What belongs to the whole process: every random generator, torch's default dtype and its gradient mode."""
+    states = everybodys_generators()
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+        put_generators_back(states)
+
+
+def everybodys_generators() -> dict[str, Any]:
+    """The states of the generators that belong to the process."""
+    states: dict[str, Any] = {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state(),
+    }
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def put_generators_back(states: dict[str, Any]) -> None:
+    """Set the generators of the process to these states."""
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states:
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
+
+
+def seed_generators(seed: int, own: list[Any]) -> None:
+    """Set all of them, and those that the model or the loss holds, to a state that the seed determines."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    for generator in own:
+        if isinstance(generator, torch.Generator):
+            generator.manual_seed(seed)
+        elif isinstance(generator, np.random.Generator):
+            generator.bit_generator.state = type(generator.bit_generator)(seed).state
+        elif isinstance(generator, np.random.BitGenerator):
+            generator.state = type(generator)(seed).state
+        else:
+            generator.seed(seed)
+
+
+def states_now(own: list[Any]) -> list[Any]:
+    """All generators' states, to be compared with `same_states`."""
+    return [*everybodys_generators().values(), *(_state_of(generator) for generator in own)]
+
+
+def same_states(one: Any, other: Any) -> bool:
+    """Whether two states, or lists of them, are equal."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same_states, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_states(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    if isinstance(generator, np.random.BitGenerator):
+        return generator.state
+    return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.getstate()
+
+
+def _set_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    elif isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, np.random.BitGenerator):
+        generator.state = state
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
+    else:
+        generator.setstate(state)
+
+
+def _kept(tensor: Tensor) -> _Kept:
+    grad = tensor.grad if tensor.is_leaf else None
+    return _Kept(tensor, tensor.data, tensor.data.clone(), grad, tensor.requires_grad)
+
+
+def _restore(kept: _Kept) -> None:
+    """Through `.data`, which leaves the version counter alone: a graph that the caller still holds stays valid."""
+    tensor = kept.tensor
+    now = tensor.data
+    if now.dtype != kept.storage.dtype or now.shape != kept.storage.shape or not now.is_set_to(kept.storage):
+        tensor.data = kept.storage
+    if not _same_values(kept.storage, kept.values):
+        kept.storage.copy_(kept.values)
+    if tensor.is_leaf:
+        if tensor.requires_grad != kept.requires_grad:
+            tensor.requires_grad_(kept.requires_grad)
+        if tensor.grad is not kept.grad:
+            tensor.grad = kept.grad
+
+
+def _same_values(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
+
+
+def _same_array(one: Any, other: Any) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return (
+        bool(one.tobytes() == other.tobytes())
+        if one.dtype != object
+        else all(a is b for a, b in zip(one.flat, other.flat, strict=True))
+    )
+
+
+def _read(place: Place) -> Any:
+    holder = place.holder
+    if place.kind == "mapping":
+        return dict(holder)
+    if place.kind in ("list", "set", "deque"):
+        return list(holder)
+    if place.kind == "cell":
+        try:
+            return holder.cell_contents
+        except ValueError:
+            return _GONE
+    if place.kind == "global":
+        return holder.get(place.key, _GONE)
+    return getattr(holder, place.key, _GONE)
+
+
+def _write(place: Place, content: Any) -> None:
+    now = _read(place)
+    holder = place.holder
+    if place.kind == "mapping":
+        kind = OrderedDict if isinstance(holder, OrderedDict) else dict  # not what a subclass makes of it
+        if list(now) != list(content):
+            kind.clear(holder)
+            kind.update(holder, content)
+        else:
+            for key, value in content.items():
+                if now[key] is not value:
+                    kind.__setitem__(holder, key, value)
+    elif place.kind in ("list", "deque"):
+        if len(now) != len(content) or any(a is not b for a, b in zip(now, content, strict=True)):
+            holder.clear()
+            holder.extend(content)
+    elif place.kind == "set":
+        if holder != set(content):
+            holder.clear()
+            holder.update(content)
+    elif now is not content:
+        _write_entry(place, content)
+
+
+def _write_entry(place: Place, content: Any) -> None:
+    if place.kind == "global":
+        if content is _GONE:
+            place.holder.pop(place.key, None)
+        else:
+            place.holder[place.key] = content
+    elif place.kind == "cell":
+        if content is _GONE:
+            del place.holder.cell_contents
+        else:
+            place.holder.cell_contents = content
+    elif content is _GONE:
+        (type if place.kind == "class" else object).__delattr__(place.holder, place.key)
+    else:
+        (type if place.kind == "class" else object).__setattr__(place.holder, place.key, content)
+
+
+def _different_numbers(place: Place, before: Any) -> Iterator[tuple[str, float]]:
+    """The Python numbers in a place that are not what they were, by name."""
+    now = _read(place)
+    if place.kind == "mapping":
+        entries = [(key, value, (before or {}).get(key, _GONE)) for key, value in now.items()]
+    elif place.kind in ("list", "deque"):
+        old = before or []
+        entries = [(k, value, old[k] if k < len(old) else _GONE) for k, value in enumerate(now)]
+    elif place.kind == "set":
+        entries = []
+    else:
+        entries = [("", now, _GONE if before is None else before)]
+    for key, value, earlier in entries:
+        if isinstance(value, int | float) and value is not earlier and value != earlier:
+            name = f"{place.name}.{key}" if place.name and key != "" else place.name or str(key)
+            yield name, float(value)

@@ -1,0 +1,247 @@
+"""Everything that a run can change: found by following the references of the model and its loss.
+
+A loss may be a function that closes over an EMA teacher, a method of an object with a queue, a partial, or a
+function that names a global. What is found is put back after each run, so nobody needs a copy of the model: a loss
+that holds the model by its own reference works too.
+"""
+
+import dataclasses
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+MOST_OBJECTS = 1_000_000
+"""A walk ends here: what lies further away is not the model's."""
+_LEAVES = (
+    str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device, torch.Size, np.generic, CodeType,
+    BuiltinFunctionType, range, slice,
+)  # fmt: skip
+_UNNAMED = {"_parameters", "_buffers", "_modules"}
+"""Attributes of a module whose entries go by their own names."""
+_NO_STATE = {
+    "_io", "_thread", "asyncio", "concurrent", "contextvars", "IPython", "ipywidgets", "logging", "matplotlib",
+    "multiprocessing", "queue", "threading", "traitlets", "weakref",
+}  # fmt: skip
+"""Where the classes of objects come from that other threads change, or that no forward depends on."""
+RANDOM_OBJECTS = (torch.Generator, np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A container whose contents can be read and put back."""
+
+    name: str
+    """Where it was found, such as `encoder.norm`; empty for the model itself."""
+    holder: Any
+    """The object."""
+    kind: str
+    """mapping, list, set, deque, attributes, slot, cell, global or class."""
+    key: str = ""
+    """Which entry, where only one is looked at."""
+    in_module: bool = False
+    """Whether these are the attributes, buffers, parameters or children of a module."""
+
+
+class Reach:
+    """What the roots refer to, directly or not, in the order in which it is met."""
+
+    def __init__(self, roots: dict[str, Any]) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.modules: dict[str, nn.Module] = {}
+        self.places: list[Place] = []
+        self.arrays: dict[str, Any] = {}
+        self.generators: list[Any] = []
+        self._seen: dict[int, Any] = {}
+        self._waiting: deque[tuple[str, Any]] = deque()
+        for root in roots.items():  # one after the other: what the model has goes by the model's names
+            self._waiting.append(root)
+            while self._waiting and len(self._seen) < MOST_OBJECTS:
+                self._meet(*self._waiting.popleft())
+
+    def _meet(self, name: str, thing: Any) -> None:
+        if isinstance(thing, _LEAVES) or id(thing) in self._seen:
+            return
+        self._seen[id(thing)] = thing
+        for kinds, visit in _VISITS:
+            if isinstance(thing, kinds):
+                visit(self, name, thing)
+                return
+        self._attributes(name, thing)
+
+    def _later(self, name: str, thing: Any) -> None:
+        if not isinstance(thing, _LEAVES):
+            self._waiting.append((name, thing))
+
+    def _unique(self, name: str, names: dict[str, Any]) -> str:
+        return name if name not in names else f"{name} ({len(names)})"
+
+    def _tensor(self, name: str, tensor: Tensor) -> None:
+        self.tensors[self._unique(name, self.tensors)] = tensor
+        if tensor.is_leaf and tensor.grad is not None:
+            self._later(f"{name}.grad", tensor.grad)
+        if extra := getattr(tensor, "__dict__", None):
+            self._mapping(name, extra)
+
+    def _module(self, name: str, module: nn.Module) -> None:
+        self.modules[self._unique(name, self.modules)] = module
+        contents = vars(module)
+        self.places.append(Place(name, contents, "mapping", in_module=True))
+        for key, value in contents.items():
+            if key in _UNNAMED and isinstance(value, dict):
+                self._seen[id(value)] = value
+                self.places.append(Place(name, value, "mapping", in_module=True))
+                for inner, entry in value.items():
+                    self._later(_under(name, inner), entry)
+            else:
+                self._later(_under(name, key), value)
+        self._class(type(module))
+
+    def _mapping(self, name: str, mapping: dict[Any, Any]) -> None:
+        self.places.append(Place(name, mapping, "mapping"))
+        for key, value in mapping.items():
+            self._later(_under(name, str(key)), value)
+
+    def _sequence(self, name: str, sequence: Any) -> None:
+        if not isinstance(sequence, tuple | frozenset):
+            kind = {list: "list", set: "set", deque: "deque"}
+            self.places.append(Place(name, sequence, next(k for t, k in kind.items() if isinstance(sequence, t))))
+        for k, value in enumerate(sequence):
+            self._later(f"{name}[{k}]", value)
+
+    def _function(self, name: str, function: FunctionType) -> None:
+        code = function.__code__
+        for key, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            self.places.append(Place(key, cell, "cell"))
+            for content in _content(cell):
+                self._later(key, content)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._later(name, value)
+        if vars(function):
+            self._mapping(name, vars(function))
+        if not is_library(function.__module__):
+            self._names(function.__globals__, code)
+
+    def _names(self, scope: dict[str, Any], code: CodeType) -> None:
+        """Globals that code names, and what it names in modules of the user's own."""
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                self._names(scope, inner)
+        for key in code.co_names:
+            if key not in scope:
+                continue
+            value = scope[key]
+            if isinstance(value, ModuleType):
+                self._names_in(value, code)
+            else:
+                self.places.append(Place(key, scope, "global", key))
+                self._later(key, value)
+
+    def _names_in(self, module: ModuleType, code: CodeType) -> None:
+        if is_library(module.__name__):
+            return
+        for key in code.co_names:
+            if key in vars(module) and not isinstance(vars(module)[key], ModuleType):
+                self.places.append(Place(f"{module.__name__}.{key}", vars(module), "global", key))
+                self._later(key, vars(module)[key])
+
+    def _method(self, name: str, method: MethodType) -> None:
+        self._later(name, method.__self__)
+        self._later(name, method.__func__)
+
+    def _partial(self, name: str, made: "partial[Any]") -> None:
+        for value in (made.func, *made.args, *made.keywords.values()):
+            self._later(name, value)
+        self._mapping(name, vars(made))
+
+    def _cell(self, name: str, cell: CellType) -> None:
+        self.places.append(Place(name, cell, "cell"))
+        for content in _content(cell):
+            self._later(name, content)
+
+    def _array(self, name: str, array: Any) -> None:
+        self.arrays[self._unique(name, self.arrays)] = array
+
+    def _generator(self, name: str, generator: Any) -> None:
+        self.generators.append(generator)
+
+    def _class(self, kind: type, name: str = "") -> None:
+        """The methods of a class of the user's own (they may name globals), and what it holds itself."""
+        for parent in kind.__mro__:
+            if id(parent) in self._seen or is_library(parent.__module__):
+                continue
+            self._seen[id(parent)] = parent
+            for key, value in list(vars(parent).items()):
+                function = getattr(value, "__func__", getattr(value, "fget", value))
+                if isinstance(function, FunctionType):
+                    self._later(key, function)
+                elif not key.startswith("__") and not hasattr(value, "__get__"):
+                    self.places.append(Place(f"{parent.__name__}.{key}", parent, "class", key))
+                    self._later(f"{parent.__name__}.{key}", value)
+
+    def _attributes(self, name: str, thing: Any) -> None:
+        """Any other object: what it has as attributes and in slots."""
+        if type(thing).__module__.partition(".")[0] in _NO_STATE:
+            return
+        contents = getattr(thing, "__dict__", None)
+        if isinstance(contents, dict):
+            self._mapping(name, contents)
+        for kind in type(thing).__mro__:
+            for slot in _slots(kind):
+                self.places.append(Place(name, thing, "slot", slot))
+                self._later(_under(name, slot), getattr(thing, slot, None))
+        self._class(type(thing))
+
+    def _skip(self, name: str, thing: Any) -> None:
+        pass
+
+
+_VISITS: list[tuple[Any, Callable[[Reach, str, Any], None]]] = [
+    (Tensor, Reach._tensor),
+    (nn.Module, Reach._module),
+    (RANDOM_OBJECTS, Reach._generator),
+    (np.ndarray, Reach._array),
+    (dict, Reach._mapping),
+    ((list, tuple, set, frozenset, deque), Reach._sequence),
+    (FunctionType, Reach._function),
+    (MethodType, Reach._method),
+    (partial, Reach._partial),
+    (CellType, Reach._cell),
+    (ModuleType, Reach._skip),
+    (type, lambda reach, name, kind: reach._class(kind, name)),
+]
+
+
+def is_library(module_name: Any) -> bool:
+    """Whether a module belongs to Python or was installed, rather than being the user's own."""
+    root = str(module_name).partition(".")[0]
+    if root in sys.stdlib_module_names and root != "__main__":
+        return True
+    file = getattr(sys.modules.get(root), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def _under(name: str, key: str) -> str:
+    return f"{name}.{key}" if name else key
+
+
+def _content(cell: CellType) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:  # a name that has no value yet
+        return
+
+
+def _slots(kind: type) -> list[str]:
+    if is_library(kind.__module__) and not dataclasses.is_dataclass(kind):
+        return []
+    slots = vars(kind).get("__slots__", ())
+    slots = (slots,) if isinstance(slots, str) else tuple(slots)
+    return [slot for slot in slots if slot not in ("__dict__", "__weakref__")]

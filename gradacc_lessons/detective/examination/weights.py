@@ -1,0 +1,198 @@
+"""The micro-batches' gradients, added up with weights, against the gradient of the whole batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from torch import Tensor
+
+from gradacc_lessons.detective.examination.bench import Gradient
+
+Weights = tuple[float, ...]
+MOST_ROWS = 40_000
+"""Numbers of one gradient that a fit looks at; what it finds is then tried on all of them."""
+MOST_TERMS = 20
+"""Weights are told as whole numbers, as in 3 : 10 : 50, if the smallest is at most this."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far two gradients of one parameter may be apart."""
+
+    relative: float
+    """Of the length of the whole batch's gradient of this parameter."""
+    added: float
+    """Of the lengths of what was added up: numbers that cancel leave their rounding behind."""
+    whole: float
+    """Of the length of the whole gradient: a parameter whose gradient is zero has one of rounding."""
+
+
+FLOAT64 = Tolerance(relative=1e-6, added=1e-9, whole=1e-12)
+"""Rounding is below 1e-10 of any of them; causes show far above."""
+NATIVE = Tolerance(relative=1e-2, added=1e-4, whole=1e-3)
+"""For what runs in float32 only. Its rounding is below 1e-6, but small parameters carry that of large ones."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two gradients of one parameter."""
+
+    name: str
+    """The parameter's."""
+    relative_error: float
+    """|accumulated - whole| / |whole|; 0 where both are zero but for rounding."""
+    cosine: float
+    """Of the angle between them; 1 where both are zero."""
+    ratio: float
+    """|accumulated| / |whole|; 1 where both are zero."""
+    agrees: bool
+    """Whether they are the same but for rounding."""
+
+
+def equal(number: int) -> Weights:
+    """1/N each, as people divide."""
+    return (1 / number,) * number
+
+
+def ones(number: int) -> Weights:
+    """1 each: what a sum wants."""
+    return (1.0,) * number
+
+
+def added(gradients: Sequence[Gradient], weights: Sequence[float]) -> Gradient:
+    """The weighted sum, in float64."""
+    total: list[Tensor | None] = [None] * len(gradients[0])
+    for weight, gradient in zip(weights, gradients, strict=True):
+        for k, part in enumerate(gradient):
+            if part is None:
+                continue
+            if total[k] is None:
+                total[k] = torch.zeros_like(part, dtype=torch.float64)
+            total[k] += weight * part.double()  # type: ignore[operator]  # it was made above
+    return tuple(total)
+
+
+def compared(
+    names: Sequence[str],
+    whole: Gradient,
+    pieces: Sequence[Gradient],
+    weights: Sequence[float],
+    tolerance: Tolerance = FLOAT64,
+) -> list[Compared]:
+    """Parameter by parameter; those that get no gradient in any run are left out."""
+    return compared_sum(names, whole, added(pieces, weights), _lengths(pieces, weights), tolerance)
+
+
+def compared_sum(
+    names: Sequence[str], whole: Gradient, total: Gradient, lengths: Sequence[float], tolerance: Tolerance = FLOAT64
+) -> list[Compared]:
+    """The same for a sum that was made already, out of parts with these lengths."""
+    everything = length(whole)
+    found = []
+    for name, full, mine, parts in zip(names, whole, total, lengths, strict=True):
+        if full is None and mine is None:
+            continue
+        full = torch.zeros_like(mine) if full is None else full  # type: ignore[arg-type]  # one of them is there
+        mine = torch.zeros_like(full) if mine is None else mine
+        allowed = tolerance.added * parts + tolerance.whole * everything
+        found.append(_pair(name, full.double(), mine.double(), allowed, tolerance.relative))
+    return found
+
+
+def agree(rows: Sequence[Compared]) -> bool:
+    """Whether every parameter's gradients do."""
+    return all(row.agrees for row in rows)
+
+
+def fits(whole: Gradient, pieces: Sequence[Gradient], weights: Sequence[float], tolerance: Tolerance = FLOAT64) -> bool:
+    """Whether these weights make the micro-batches' gradients the whole one."""
+    return agree(compared([""] * len(whole), whole, pieces, weights, tolerance))
+
+
+def length(gradient: Gradient) -> float:
+    """Of all parameters together."""
+    return sqrt(sum(float(part.double().square().sum()) for part in gradient if part is not None))
+
+
+def distance(one: Gradient, other: Gradient) -> float:
+    """Between two gradients, of all parameters together."""
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        if a is not None or b is not None:
+            a, b = (torch.zeros_like(b if x is None else x) if x is None else x for x in (a, b))  # type: ignore[arg-type]
+            total += float((a.double() - b.double()).square().sum())
+    return sqrt(total)
+
+
+def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tolerance = FLOAT64) -> Weights | None:
+    """Weights that make the micro-batches' gradients the whole one at all of these (whole, pieces).
+
+    Each point is another value of the parameters: weights that fit all of them depend on the data alone. None if
+    there are none, or if the points cannot tell, because there are no more numbers than weights.
+    """
+    columns, targets = [], []
+    for whole, pieces in points:
+        scale = max(length(whole), 1e-300)
+        columns.append(torch.stack([_vector(piece, whole) for piece in pieces], 1) / scale)
+        targets.append(_vector(whole, pieces[0]) / scale)
+    matrix, target = torch.cat(columns), torch.cat(targets)
+    if matrix.shape[0] < 2 * matrix.shape[1]:
+        return None
+    solved = torch.linalg.lstsq(matrix, target[:, None], driver="gelsd").solution[:, 0]
+    weights = tuple(float(weight) for weight in solved)
+    return weights if all(fits(whole, pieces, weights, tolerance) for whole, pieces in points) else None
+
+
+def as_ratio(weights: Sequence[float]) -> tuple[int, ...] | None:
+    """Small whole numbers in the same proportion, if there are any."""
+    least = min((abs(weight) for weight in weights if abs(weight) > 1e-9), default=0.0)
+    if not least or min(weights) < -1e-9:
+        return None
+    for times in range(1, MOST_TERMS + 1):
+        scaled = [weight / least * times for weight in weights]
+        if all(abs(number - round(number)) < 1e-4 * max(number, 1) for number in scaled):
+            return tuple(round(number) for number in scaled)
+    return None
+
+
+def _pair(name: str, full: Tensor, mine: Tensor, allowed: float, relative: float) -> Compared:
+    full_length, length_of_mine = float(full.norm()), float(mine.norm())
+    error = float((mine - full).norm())
+    if full_length <= allowed and length_of_mine <= allowed:
+        return Compared(name, 0.0, 1.0, 1.0, True)
+    agrees = error <= relative * full_length + allowed
+    if not full_length or not length_of_mine:
+        infinite = float("inf")
+        return Compared(
+            name,
+            error / full_length if full_length else infinite,
+            0.0,
+            length_of_mine / full_length if full_length else infinite,
+            agrees,
+        )
+    cosine = float((full * mine).sum()) / full_length / length_of_mine
+    return Compared(name, error / full_length, cosine, length_of_mine / full_length, agrees)
+
+
+def _lengths(pieces: Sequence[Gradient], weights: Sequence[float]) -> list[float]:
+    """For each parameter, the lengths of the weighted parts, added."""
+    return [
+        sum(
+            abs(weight) * float(part.double().norm())
+            for weight, part in zip(weights, parts, strict=True)
+            if part is not None
+        )
+        for parts in zip(*pieces, strict=True)
+    ]
+
+
+def _vector(gradient: Gradient, like: Gradient) -> Tensor:
+    """All numbers in one row, or some of them at even distances."""
+    parts = []
+    for part, other in zip(gradient, like, strict=True):
+        if part is None and other is None:
+            continue
+        parts.append((torch.zeros_like(other) if part is None else part).double().flatten().cpu())  # type: ignore[arg-type]
+    row = torch.cat(parts)
+    return row[:: -(-len(row) // MOST_ROWS)]

@@ -1,0 +1,115 @@
+"""Can this model with this loss be accumulated? Runs it under changed conditions and says why not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from torch import Tensor, nn
+
+from gradacc_lessons.detective.examination import wording
+from gradacc_lessons.detective.examination.batches import copied, examples_in, rows, starts_of
+from gradacc_lessons.detective.examination.causes import Investigation
+from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
+from gradacc_lessons.detective.examination.keep import settings_kept
+from gradacc_lessons.text import LANGUAGES, Language, Text
+
+Count = Callable[[Any], int]
+"""How many items of a micro-batch count in its mean: examples, or tokens that are not masked."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Whether micro-batches add up to the whole batch, and why not."""
+
+    additive: bool
+    """Whether the gradients agree: no cause touches the gradient."""
+    causes: tuple[str, ...]
+    """Ids out of batch_statistics, randomness, loss_not_additive, unequal_items, module_state, low_precision,
+    unknown; empty when all is right. module_state alone may leave the gradient as it is."""
+    table: pd.DataFrame
+    """A row per parameter: parameter, relative_error, cosine, ratio (accumulated to whole)."""
+    said: Text
+    """What was found, in both languages."""
+    remedies: tuple[Text, ...]
+    """What to do, one for each cause."""
+    relative_error: float
+    """|accumulated - whole| / |whole| of all parameters together."""
+    weights: tuple[float, ...]
+    """What each micro-batch's loss was multiplied by in `table`: 1/N, its share of the counts, or 1 for a sum."""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    """What was seen: `modules` that mix examples, `state` that moves, `item_weights` that fit, and why there was no
+    `float64`, where there was none."""
+    language: Language = "en"
+    """The language of `message`, and of what is shown."""
+
+    @property
+    def message(self) -> str:
+        """What was found, in the language that was asked for."""
+        return self.to(self.language)
+
+    def to(self, language: Language) -> str:
+        """The message in another language; ValueError names the languages there are."""
+        return self.said.to(language)
+
+    def __str__(self) -> str:
+        remedies = [f"- {remedy.to(self.language)}" for remedy in self.remedies]
+        return "\n".join([self.message, *remedies, "", self.table.to_string(index=False)])
+
+
+def examine(
+    model: nn.Module,
+    loss_fn: Callable[[Any, Any], Tensor],
+    batch: Any,
+    micro_batch_size: int,
+    *,
+    count: Count | None = None,
+    language: Language = "en",
+    tell: Callable[[str], object] | None = None,
+) -> Examination:
+    """Compare the gradient of the whole batch with that of its micro-batches, and find out why they differ.
+
+    `loss_fn(model, batch)` gives a scalar tensor; `batch` is a tensor, or a tuple, list or dict of tensors that share
+    dimension 0. Micro-batches are added with 1/N each, or with their share of `count(micro_batch)` if that is given.
+    The model is run in the mode in which it is, many times; it, the loss, their gradients, buffers and generators are
+    put back as they were, also when something fails. `tell` hears what is being done.
+
+    ExamineError (a ValueError), in one sentence, for what cannot be examined.
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+    if not isinstance(model, nn.Module):
+        raise ExamineError(f"the model must be a torch.nn.Module, not {type(model).__name__}")
+    if not callable(loss_fn):
+        raise ExamineError(f"loss_fn must be a function loss_fn(model, batch), not {type(loss_fn).__name__}")
+    pieces = starts_of(examples_in(batch), micro_batch_size)
+    with settings_kept():
+        counts = None if count is None else _counts(count, batch, pieces)
+        investigation = Investigation(model, loss_fn, batch, pieces, counts, tell or (lambda sentence: None))
+        found = investigation.run()
+    return Examination(
+        additive=not found.touching,
+        causes=wording.causes_of(found),
+        table=pd.DataFrame(
+            [(row.name, row.relative_error, row.cosine, row.ratio) for row in found.rows],
+            columns=["parameter", "relative_error", "cosine", "ratio"],
+        ),
+        said=wording.message(found, len(pieces), count is not None),
+        remedies=wording.remedies(found),
+        relative_error=found.relative_error,
+        weights=found.weights,
+        evidence=found.evidence,
+        language=language,
+    )
+
+
+def _counts(count: Count, batch: Any, pieces: list[tuple[int, int]]) -> list[float]:
+    counts = []
+    for k, (start, size) in enumerate(pieces):
+        try:
+            counts.append(float(count(copied(batch, rows(start, size)))))
+        except Exception as error:
+            raise ExamineError(f"count(micro_batch) fails on micro-batch {k + 1} of {len(pieces)}: {error}") from error
+    if min(counts) < 0 or not sum(counts):
+        raise ExamineError(f"count(micro_batch) must give how many items count, not {counts}")
+    return counts
