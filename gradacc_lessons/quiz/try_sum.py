@@ -1,0 +1,112 @@
+"""Tries out what learners write in lesson 06, in the checking process; what comes back are a few numbers per call."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FEATURES, HIDDEN, EMBEDDED = 6, 8, 5
+PROBES = 8
+"""Directions along which a gradient is measured: as many numbers tell any two apart, and the whole has more."""
+SIDE = 8
+NUMBER, NO_TENSOR, NOT_SCALAR, NO_GRAPH = range(4)
+"""What came of a loss: a number that a backward can start from, or why it is none."""
+Trial = Callable[[Callable[..., Any]], Callable[..., list[float]]]
+
+
+def second_pass(function: Callable[..., Any]) -> Callable[..., list[float]]:
+    """For calls (seed, size of each micro-batch …): [graphs alive at once beyond one, the gradient along PROBES]."""
+
+    @wraps(function)  # it travels, and its lines are named, as the learner's own
+    def tried(seed: int, *sizes: int) -> list[float]:
+        import torch
+
+        model, micro_batches = small_encoder(seed), small_batches(seed, *sizes)
+        graphs = _Graphs(model)
+        function(model, micro_batches, pair_loss)
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+        gradient = torch.cat([part.flatten() for part in parts])
+        probes = torch.randn(PROBES, len(gradient), generator=_generator(seed), dtype=torch.float64)
+        return [float(graphs.most > 1), *(probes @ gradient).tolist()]
+
+    return tried
+
+
+class _Graphs:
+    """Counts the forwards that wait for their backward."""
+
+    def __init__(self, model: "nn.Module") -> None:
+        self.now = self.most = 0
+        model.register_forward_hook(self._forward)
+
+    def _forward(self, model: Any, inputs: Any, output: "Tensor") -> None:
+        if output.requires_grad:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            output.register_hook(self._backward)
+
+    def _backward(self, gradient: "Tensor") -> None:
+        self.now -= 1
+
+
+def small_encoder(seed: int) -> "nn.Module":
+    """A two-layer encoder in float64."""
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, EMBEDDED)).double()
+
+
+def small_batches(seed: int, *sizes: int) -> list["Tensor"]:
+    """Micro-batches (size, FEATURES) of these sizes."""
+    import torch
+
+    return list(torch.randn(sum(sizes), FEATURES, generator=_generator(seed), dtype=torch.float64).split(list(sizes)))
+
+
+def pair_loss(embeddings: "Tensor") -> "Tensor":
+    """A loss in which every example is compared with every other one."""
+    from torch.nn import functional as F
+
+    similarity = F.normalize(embeddings) @ F.normalize(embeddings).T
+    return (5 * similarity).logsumexp(dim=1).mean()
+
+
+def dice(function: Callable[..., Any]) -> Callable[..., list[float]]:
+    """For calls (seed, stroke pixels of each mask …): [what came back, its value where it is one number]."""
+
+    @wraps(function)
+    def tried(seed: int, *areas: int) -> list[float]:
+        import torch
+
+        found, masks = found_and_masks(seed, *areas)
+        loss = function(found.requires_grad_(), masks)
+        if not isinstance(loss, torch.Tensor):
+            return [NO_TENSOR, 0.0]
+        if loss.numel() != 1:
+            return [NOT_SCALAR, 0.0]
+        return [NUMBER if loss.requires_grad else NO_GRAPH, float(loss.detach())]
+
+    return tried
+
+
+def found_and_masks(seed: int, *areas: int) -> tuple["Tensor", "Tensor"]:
+    """(probabilities, masks), both (examples, 1, SIDE, SIDE); where a mask is empty, nothing is found either."""
+    import torch
+
+    generator = _generator(seed)
+    order = torch.stack([torch.randperm(SIDE * SIDE, generator=generator) for _ in areas])
+    masks = (order < torch.tensor(areas).unsqueeze(1)).double()
+    found = (0.6 * masks + 0.3 * torch.rand(masks.shape, generator=generator, dtype=torch.float64)).clamp(0, 1)
+    found = found * (torch.tensor(areas).unsqueeze(1) > 0)
+    return found.view(-1, 1, SIDE, SIDE), masks.view(-1, 1, SIDE, SIDE)
+
+
+def _generator(seed: int) -> Any:
+    import torch
+
+    return torch.Generator().manual_seed(seed)
