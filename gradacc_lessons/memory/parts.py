@@ -17,7 +17,8 @@ from gradacc_lessons.memory.uncounted import CannotCount
 
 NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
 """What torch raises where tensors without numbers do not suffice."""
-_ONLY_WITHOUT_NUMBERS = ("FakeTensor", "tensor subclass", "data pointer", "fake impl")
+_NO_RULE = "no fake impl"
+_ONLY_WITHOUT_NUMBERS = ("FakeTensor", "tensor subclass", "data pointer", _NO_RULE)
 """Words of errors that a real tensor would not have given."""
 _OURS_AND_TORCHS = (Path(__file__).parent, Path(torch.__file__).parent)
 _INSTALLED = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
@@ -36,7 +37,8 @@ def part(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         if any(words in str(error) for words in _ONLY_WITHOUT_NUMBERS):
-            raise not_followed(f"{name} failed with {_said(error)}{place_in(error)}") from error
+            what = "it has an operation without a size rule" if _NO_RULE in str(error) else f"{name} failed"
+            raise not_followed(f"{what} ({_said(error)}){place_in(error)}") from error
         raise ValueError(f"{name} failed with {_said(error)}{place_in(error)}") from error
 
 

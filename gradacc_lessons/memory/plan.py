@@ -17,7 +17,7 @@ from gradacc_lessons.memory.loop import LossFunction
 from gradacc_lessons.memory.options import Option, options
 from gradacc_lessons.memory.paste import FRAMEWORKS, loop
 from gradacc_lessons.memory.profile import MemoryProfile
-from gradacc_lessons.memory.sizes import bytes_in, readable
+from gradacc_lessons.memory.sizes import LARGEST, bytes_in, readable, shown
 from gradacc_lessons.memory.speed import Rates, checkpointing_slows, throughput
 from gradacc_lessons.memory.trial import Measured, Trial, checked_device, why_not_here
 from gradacc_lessons.recipe import Recipe
@@ -255,14 +255,17 @@ def _nothing(forecast: Forecast, target: int, budget: int, explain: bool) -> str
 def _checked_target(target: object) -> int:
     size = int(target) if isinstance(target, Integral) and not isinstance(target, bool) else 0
     if size < 1:
-        raise ValueError(f"the target batch must be a whole number of examples, at least 1; it is {target!r}")
+        raise ValueError(f"the target batch must be a whole number of examples, at least 1; it is {shown(target)}")
     if size > LARGEST_TARGET:
-        raise ValueError(f"the target batch counts examples, not tokens; {size:,} is more than {LARGEST_TARGET:,}")
+        raise ValueError(f"the target batch counts examples, not tokens; it is more than {LARGEST_TARGET:,}")
     return size
 
 
 def _checked_budget(budget: object) -> int:
     size = bytes_in(budget) if isinstance(budget, str) else budget
-    if isinstance(size, bool) or not isinstance(size, Real) or not 1 <= float(size) < math.inf:
-        raise ValueError(f"the budget must be a number of bytes above 0, or a size such as '24GiB'; it is {budget!r}")
-    return math.floor(float(size))
+    real: Any = size if isinstance(size, Real) and not isinstance(size, bool) else 0
+    if 1 <= real <= LARGEST:
+        return int(real)
+    if LARGEST < real < math.inf:
+        raise ValueError("the budget is more memory than any machine has")
+    raise ValueError(f"the budget must be a number of bytes above 0, or a size such as '24GiB'; it is {shown(budget)}")

@@ -5,19 +5,35 @@ import re
 MEBIBYTE = 2**20
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+LARGEST = 2**63 - 1
+"""More bytes than any address can reach."""
+LONGEST = 40
+"""Characters of what was written that a message repeats."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 def bytes_in(text: str) -> int:
     """The bytes that "24GiB", "512 MiB" or "16 GB" stands for.
 
-    ValueError, in one sentence, for anything else.
+    ValueError, in one sentence, for anything else, and for more than any machine has.
     """
     match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
-        raise ValueError(f"{text!r} is no size: write a number and a unit, such as 24GiB, 512MiB or 16GB")
-    return round(float(match[1]) * unit)
+        raise ValueError(f"{shown(text)} is no size: write a number and a unit, such as 24GiB, 512MiB or 16GB")
+    size = float(match[1]) * unit
+    if size > LARGEST:
+        raise ValueError(f"{shown(text)} is more memory than any machine has")
+    return round(size)
+
+
+def shown(value: object) -> str:
+    """A wrong value as a message repeats it: its beginning, where it is longer than anybody would read."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def readable(size: float) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from math import inf
 from typing import Any, Literal
 
 from gradacc_lessons.detective import client
@@ -30,15 +31,21 @@ class Returned:
 
 
 def number(value: Any) -> float | None:
-    """What came back, if it is a number."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """What came back, if it is a number; one that no float can hold is infinite."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+    return value
 
 
 def whole_pair(value: Any) -> tuple[int, int] | None:
     """What came back, if it is two whole numbers."""
     if not isinstance(value, list) or len(value) != 2:
         return None
-    pair = [each for each in value if number(each) is not None and float(each).is_integer()]
+    pair = [each for each in map(number, value) if each is not None and float(each).is_integer()]
     return (int(pair[0]), int(pair[1])) if len(pair) == 2 else None
 
 

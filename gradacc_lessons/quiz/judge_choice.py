@@ -23,6 +23,8 @@ FORGETS_WHAT_STAYS = Text(
     "De activaties alleen zouden passen. Maar wat niet met b meegroeit is er ook: parameters, gradients en "
     "optimizertoestand.",
 )
+READABLE = 10**12
+"""A larger product is not written out."""
 
 
 def not_yet(fault: str, words: Text, seen: Text | None = None) -> Grade:
@@ -35,7 +37,8 @@ def missed(micro_batch_size: int, accumulation_steps: int, target: int) -> Grade
     b, n = micro_batch_size, accumulation_steps
     if b * n == target:
         return None
-    return not_yet("misses_target", MISSES_TARGET, Text(f"{b} x {n} = {b * n:,}.", f"{b} x {n} = {b * n}."))
+    seen = Text(f"{b} x {n} = {b * n:,}.", f"{b} x {n} = {b * n}.") if b * n <= READABLE else None
+    return not_yet("misses_target", MISSES_TARGET, seen)
 
 
 def room(profile: "MemoryProfile", budget_bytes: int) -> Text:

@@ -123,7 +123,7 @@ def test_a_device_that_is_not_here_is_said_with_its_line():
         (printed, "it asks what a tensor holds"),
         (kept_as_a_number, "it asks what a tensor holds"),
         (chosen, "its sizes depend on what a tensor holds"),
-        (as_numpy, "loss_fn failed with RuntimeError: .numpy() is not supported for tensor subclasses"),
+        (as_numpy, "loss_fn failed (RuntimeError: .numpy() is not supported for tensor subclasses)"),
     ],
 )
 def test_what_needs_numbers_is_said_with_its_line(asks, words):

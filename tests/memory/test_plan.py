@@ -234,6 +234,12 @@ def data_dependent(network, batch):
         ({"budget": float("nan")}, "the budget must be a number of bytes above 0"),
         ({"budget": True}, "the budget must be a number of bytes above 0"),
         ({"budget": None}, "the budget must be a number of bytes above 0"),
+        ({"budget": float("inf")}, "the budget must be a number of bytes above 0"),
+        ({"budget": -(10**5000)}, "the budget must be a number of bytes above 0"),
+        ({"budget": 10**400}, "the budget is more memory than any machine has"),
+        ({"budget": "1" + 400 * "0"}, r"'10+\.\.\. is no size"),
+        ({"target": 10**5000}, "the target batch counts examples, not tokens; it is more than 10,000,000"),
+        ({"target": -(10**5000)}, "the target batch must be a whole number of examples, at least 1; it is a number of"),
         ({"target": 0}, "the target batch must be a whole number of examples, at least 1; it is 0"),
         ({"target": -8}, "the target batch must be a whole number of examples, at least 1; it is -8"),
         ({"target": 2.5}, "the target batch must be a whole number of examples"),
@@ -246,7 +252,7 @@ def data_dependent(network, batch):
         ({"recipe": Recipe(checkpointing=True), "build": lambda: nn.Linear(64, 10)}, "has no nn.ModuleList"),
         ({"build": lambda: MADE_BEFORE}, "build_model must make a new model each time"),
     ],
-    ids=lambda value: value if isinstance(value, str) else None,
+    ids=lambda value: value[:60] if isinstance(value, str) else None,
 )
 def test_what_cannot_be_planned_is_one_sentence(changes, words):
     with pytest.raises(ValueError, match=words) as refused:

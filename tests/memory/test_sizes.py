@@ -2,7 +2,7 @@
 
 import pytest
 
-from gradacc_lessons.memory.sizes import bytes_in, readable
+from gradacc_lessons.memory.sizes import LARGEST, bytes_in, readable, shown
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,25 @@ def test_a_typo_is_one_sentence_that_shows_how(written):
     with pytest.raises(ValueError, match="is no size: write a number and a unit, such as 24GiB") as raised:
         bytes_in(written)
     assert repr(written) in str(raised.value)
+
+
+@pytest.mark.parametrize("written", ["1" + 400 * "0" + "GiB", "9" * 5000 + "B", "8388608TiB"])
+def test_more_than_any_machine_has_is_one_short_sentence(written):
+    with pytest.raises(ValueError, match="is more memory than any machine has") as raised:
+        bytes_in(written)
+    assert len(str(raised.value)) < 100
+    assert bytes_in("8388607TiB") <= LARGEST
+
+
+def test_a_long_text_that_is_no_size_is_not_repeated_whole():
+    with pytest.raises(ValueError, match="is no size") as raised:
+        bytes_in("x" * 10_000)
+    assert len(str(raised.value)) < 150
+
+
+def test_a_wrong_value_is_shown_as_far_as_it_can_be_read():
+    assert (shown(24), shown("24 GiBs")) == ("24", "'24 GiBs'")
+    assert shown(-(10**5000)) == "a number of thousands of digits"
 
 
 @pytest.mark.parametrize(
