@@ -38,7 +38,7 @@ RANDOM_LENGTHS = (1, 3, 10, 50)
 
 @cache
 def small_chat() -> Task:
-    """The chat task with a model of 17,000 parameters, in float64."""
+    """The chat task with a model of 25,056 parameters, in float64."""
     return chat(width=32, layers=1, heads=2, dtype=torch.float64)
 
 
