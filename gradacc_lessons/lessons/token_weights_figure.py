@@ -138,7 +138,7 @@ def weight_table(data: pd.DataFrame) -> pd.DataFrame:
     }
     return pd.DataFrame(
         [
-            {"": name, "smallest": said[order.idxmin()], "largest": said[order.idxmax()]}
+            {"measured": name, "smallest": said[order.idxmin()], "largest": said[order.idxmax()]}
             for (name, said), order in zip(rows.items(), ordered.values(), strict=True)
         ]
     )

@@ -16,7 +16,10 @@ from gradacc_lessons.quiz.questions import Bank, Question
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.text import Text
 
-LESSONS = ("00_start_here", "01_accumulate", "02_scale_the_loss", "03_the_memory_wall", "10_fit_a_budget")
+LESSONS = (
+    *("00_start_here", "01_accumulate", "02_scale_the_loss", "03_the_memory_wall", "04_uneven_windows"),
+    "10_fit_a_budget",
+)
 EQUAL = 1e-12
 """float64 keeps 16 digits; sums of a few thousand terms lose two or three of them."""
 TrainEpoch = Callable[..., object]

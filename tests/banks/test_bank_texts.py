@@ -31,6 +31,10 @@ SECTIONS = {
         *("Raising N does not help", "Where the bytes go", "Predict the peak", "A line with a knee", "What N costs"),
         *("What keeps memory alive", "Keep within a budget", "What a GPU shows", "Find the leak", "Choose b and N"),
     ],
+    "04_uneven_windows": [
+        *("Three numbers that should agree", "Mean of means", "Weigh by what counts"),
+        *("A batch of 10, cut 4, 4, 2", "The short last window", "A micro-batch without labels", "Write it"),
+    ],
     "10_fit_a_budget": [
         *("A target and a budget", "Predict, then measure", "Activation checkpointing", "Peak against time"),
         *("From a target to a plan", "What other tuners do", "Plan your own model", "On a GPU"),
@@ -177,7 +181,7 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
-    prefix |= {"03_the_memory_wall": "mem-", "10_fit_a_budget": "fit-"}
+    prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "10_fit_a_budget": "fit-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
@@ -193,6 +197,8 @@ EXERCISES = {
     "scale-repair": "repair_scale",
     "mem-find-leak": "find_leak",
     "mem-choose": "choose_for_budget",
+    "uneven-fix-tail": "fix_tail",
+    "uneven-token-loop": "token_weights",
     "fit-plan-your-own": "plan_your_own",
     "fit-choose": "choose_with_checkpointing",
 }

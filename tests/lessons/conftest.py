@@ -9,13 +9,16 @@ from gradacc_lessons.progress import Progress
 from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.quiz.quiz import Quiz
 
+LESSONS = {"start": "00", "acc": "01", "scale": "02", "mem": "03", "uneven": "04", "fit": "10"}
+"""The lesson whose questions begin so."""
+
 
 @pytest.fixture
 def predicted(tmp_path: Path) -> Callable[..., Predicted]:
     """The prediction that a question asks for; answered, if a number is given."""
 
     def ask(question_id: str, number: float | None = None) -> Predicted:
-        lesson = {"start": "00", "acc": "01", "scale": "02", "mem": "03", "fit": "10"}[question_id.partition("-")[0]]
+        lesson = LESSONS[question_id.partition("-")[0]]
         quiz = Quiz(lesson, progress=Progress(tmp_path / "progress.sqlite"))
         if number is not None:
             quiz.answer(question_id, number)
