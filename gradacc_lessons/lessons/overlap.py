@@ -27,7 +27,7 @@ TRAINED_UPDATES, TRAINED_IMAGES, LEARNING_RATE = 200, 32, 1e-2
 def batch_dice(model: nn.Module, batch: Batch) -> Tensor:
     """One minus the overlap of all masks of the batch taken together."""
     images, masks = batch
-    found = model(images).sigmoid()
+    found: Tensor = model(images).sigmoid()
     overlap = 2 * (found * masks).sum() + EPS
     return 1 - overlap / ((found + masks).sum() + EPS)
 
@@ -35,7 +35,7 @@ def batch_dice(model: nn.Module, batch: Batch) -> Tensor:
 def sample_dice(model: nn.Module, batch: Batch) -> Tensor:
     """The mean over the examples of one minus the overlap of their own masks."""
     images, masks = batch
-    found = model(images).sigmoid()
+    found: Tensor = model(images).sigmoid()
     overlap = 2 * (found * masks).sum(dim=(1, 2, 3)) + EPS
     return (1 - overlap / ((found + masks).sum(dim=(1, 2, 3)) + EPS)).mean()
 
@@ -43,7 +43,8 @@ def sample_dice(model: nn.Module, batch: Batch) -> Tensor:
 def root_mean_square(model: nn.Module, batch: Batch) -> Tensor:
     """The root of the mean squared difference between what is found and the mask."""
     images, masks = batch
-    return (model(images).sigmoid() - masks).square().mean().sqrt()
+    found: Tensor = model(images).sigmoid()
+    return (found - masks).square().mean().sqrt()
 
 
 def noisy(images: Tensor, seed: int) -> Batch:
@@ -58,22 +59,16 @@ def masks_of(count: int, seed: int = 0) -> Batch:
     return noisy(images_apart(count, seed), seed)
 
 
-def new_segmenter(seed: int = 0) -> nn.Module:
-    """Two convolutions, 153 parameters."""
-    with seeded(seed):
-        layers = nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1)
-        return nn.Sequential(*layers).double()
-
-
 def trained_segmenter(seed: int = 0) -> nn.Module:
-    """The network after training; a copy, so that it can be changed."""
+    """Two convolutions (153 parameters), trained; a copy, so that it can be changed."""
     return deepcopy(_trained(seed))
 
 
 @cache
 def _trained(seed: int) -> nn.Module:
     images = digits("mlp", dtype=torch.float64).train[0]
-    model = new_segmenter(seed)
+    with seeded(seed):
+        model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1)).double()
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     generator = torch.Generator().manual_seed(seed)
     for update in range(TRAINED_UPDATES):
