@@ -9,9 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.memory.loop import LossFunction
+from gradacc_lessons.memory.parts import part
+from gradacc_lessons.memory.sizes import shown
 
 Parts = tuple[Callable[[], nn.Module], LossFunction, Callable[[int], Any]]
 """build_model, loss_fn, make_batch."""
+_SIZES = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+)  # fmt: skip
+_LARGEST_SIZE = 2**31 - 1
 NEEDS = "a model's configuration file is read with transformers: pip install 'gradacc-lessons[models]'"
 
 
@@ -28,6 +34,7 @@ def parts_of_config(file: Path, sequence: int) -> Parts:
     if sequence < 1:
         raise ValueError(f"a sequence needs at least 1 token, not {sequence}")
     config = _config(file)
+    _check_sizes(config, file)
     family = {"causal": AutoModelForCausalLM, "masked": AutoModelForMaskedLM}[_kind(config, file)]
     _check_positions(config, sequence)
 
@@ -38,7 +45,8 @@ def parts_of_config(file: Path, sequence: int) -> Parts:
         # The recipe's precision and not the file's: the default dtype is the recipe's while a model is built.
         setattr(own, "dtype" if hasattr(own, "dtype") else "torch_dtype", torch.get_default_dtype())
         own.use_cache = False  # as in training
-        model: nn.Module = family.from_config(own)
+        with part(f"building the model of {file}"):
+            model: nn.Module = family.from_config(own)
         _check_padding(model, sequence)
         return model
 
@@ -46,12 +54,12 @@ def parts_of_config(file: Path, sequence: int) -> Parts:
         tokens = torch.randint(vocabulary, (size, sequence), generator=torch.Generator().manual_seed(0))
         return {"input_ids": tokens, "labels": tokens.clone()}
 
-    return build_model, _loss, make_batch
+    def loss_fn(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        with part(f"running the model of {file}"):
+            loss: Tensor = model(**batch).loss
+        return loss
 
-
-def _loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-    loss: Tensor = model(**batch).loss
-    return loss
+    return build_model, loss_fn, make_batch
 
 
 def _config(file: Path) -> Any:
@@ -62,9 +70,35 @@ def _config(file: Path) -> Any:
         raise ValueError(f"there is no file {file}")
     try:
         return AutoConfig.from_pretrained(str(file), local_files_only=True, trust_remote_code=False)
-    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"{file} is no model configuration that transformers knows: {reason}") from error
+    except Exception as error:  # any kind, as files go wrong in any way: KeyError, ZeroDivisionError, its own
+        raise ValueError(f"{file} is no model configuration that transformers knows: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what an error says, with those that it announces."""
+    said = ""
+    for line in str(error).strip().splitlines() or [type(error).__name__]:
+        said = f"{said} {line.strip()}".strip()
+        if not said.endswith(":"):
+            break
+    return said if isinstance(error, ValueError | OSError) or ":" in said else f"{type(error).__name__}: {said}"
+
+
+def _check_sizes(config: Any, file: Path) -> None:
+    """transformers builds nothing at all for some numbers, and fails somewhere for others."""
+    if getattr(config, "quantization_config", None) is not None:
+        raise ValueError(
+            f"{file} describes a quantized model, whose weights are not trained: take the configuration of the model "
+            "that it was made from"
+        )
+    text = _text(config)
+    for name in _SIZES:
+        size = getattr(text, name, None)
+        if isinstance(size, int) and not 1 <= size <= _LARGEST_SIZE:
+            raise ValueError(f"{file} says {name}: {shown(size)}, which no language model has")
+    heads, shared = (getattr(text, f"num_{kind}_heads", None) for kind in ("attention", "key_value"))
+    if isinstance(heads, int) and isinstance(shared, int) and heads % shared:
+        raise ValueError(f"{file} says {heads} attention heads and {shared} key-value heads, which do not divide them")
 
 
 def _kind(config: Any, file: Path) -> str:
@@ -75,7 +109,7 @@ def _kind(config: Any, file: Path) -> str:
     )
 
     kinds = {"causal": MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "masked": MODEL_FOR_MASKED_LM_MAPPING_NAMES}
-    named = config.architectures or []
+    named = [config.architectures] if isinstance(config.architectures, str) else config.architectures or []
     for kind, names in kinds.items():
         known = names.get(config.model_type, ())
         classes = (known,) if isinstance(known, str) else known

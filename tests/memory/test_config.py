@@ -113,6 +113,47 @@ def test_what_describes_no_language_model_is_one_sentence(content, words, tmp_pa
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"num_hidden_layers": 0}, "says num_hidden_layers: 0, which no language model has"),
+        ({"num_hidden_layers": -1}, "says num_hidden_layers: -1, which no language model has"),
+        ({"num_attention_heads": -4}, "says num_attention_heads: -4, which no language model has"),
+        ({"num_attention_heads": 0}, "is no model configuration .* division or modulo by zero"),
+        ({"num_attention_heads": 3}, "is no model configuration .* is not a multiple of the number of attention heads"),
+        ({"num_key_value_heads": 3}, "says 4 attention heads and 3 key-value heads, which do not divide them"),
+        ({"num_key_value_heads": 0}, "says num_key_value_heads: 0, which no language model has"),
+        ({"hidden_size": "128"}, "is no model configuration .* 'hidden_size' expected int, got str"),
+        ({"hidden_size": 128.5}, "is no model configuration .* 'hidden_size' expected int, got float"),
+        ({"vocab_size": None}, "is no model configuration .* 'vocab_size' expected int, got NoneType"),
+        ({"vocab_size": 0}, "says vocab_size: 0, which no language model has"),
+        ({"vocab_size": 10**30}, r"says vocab_size: 10+, which no language model has"),
+        ({"intermediate_size": -3}, "says intermediate_size: -3, which no language model has"),
+        ({"hidden_act": "nope"}, "building the model of .* failed with KeyError: 'nope', at line"),
+        ({"dtype": "nope"}, "is no model configuration .* has no attribute 'nope'"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "describes a quantized model, whose weights"),
+        ({"architectures": [3]}, "describes 3, which is neither a causal nor a masked"),
+        (
+            {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 1}
+            | {"num_key_value_heads": 2},
+            "running the model of .* failed with RuntimeError: .*, at line",
+        ),
+    ],
+)
+def test_numbers_that_no_model_has_are_one_sentence(change, words, tmp_path):
+    file = config_file(tmp_path, "llama")
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ValueError, match=words) as refused:
+        Forecast(*parts_of_config(file, 16), Recipe()).peak(4, 2)
+    assert "\n" not in str(refused.value) and str(file) in str(refused.value)
+
+
+def test_the_name_of_one_architecture_is_no_list_of_letters(tmp_path):
+    file = config_file(tmp_path, "llama")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"architectures": "LlamaForCausalLM"}))
+    assert Forecast(*parts_of_config(file, 16), Recipe()).peak(4, 2) > 0
+
+
 def test_a_missing_file_and_too_long_a_sequence_are_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         parts_of_config(tmp_path / "no.json", 16)
