@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gradacc_lessons.detective.diagnose import diagnose as diagnose
     from gradacc_lessons.detective.examine import Examination as Examination
     from gradacc_lessons.detective.examine import examine as examine
+    from gradacc_lessons.detective.trace import Tape as Tape
+    from gradacc_lessons.detective.trace import trace as trace
     from gradacc_lessons.memory.measure import measure_peak as measure_peak
     from gradacc_lessons.memory.plan import Plan as Plan
     from gradacc_lessons.memory.plan import plan as plan
@@ -36,6 +38,8 @@ _HOME_OF = {
     "plan": "gradacc_lessons.memory.plan",
     "predict_peak": "gradacc_lessons.memory.predict",
     "Quiz": "gradacc_lessons.quiz.quiz",
+    "Tape": "gradacc_lessons.detective.trace",
+    "trace": "gradacc_lessons.detective.trace",
 }
 
 __all__ = [
@@ -45,12 +49,14 @@ __all__ = [
     "Plan",
     "Quiz",
     "Recipe",
+    "Tape",
     "accumulate",
     "diagnose",
     "examine",
     "measure_peak",
     "plan",
     "predict_peak",
+    "trace",
 ]
 
 

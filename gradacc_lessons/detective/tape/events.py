@@ -15,6 +15,7 @@ Kind = Literal[
     "zero_grad",
     "parameters",
     "buffers",
+    "watched",
     "all_reduce",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -27,11 +28,11 @@ class Event:
 
     kind: Kind
     """What it was. "evaluation" is a forward that keeps no graph; "gradient" and "parameters" are writes into
-    gradients and trainable parameters that are none of the other kinds; "buffers" are writes into what is not
-    trained: running statistics, frozen parameters, watched modules."""
-    micro_batch: int
+    gradients and trainable parameters that are none of the other kinds; "buffers" are writes into the model's buffers,
+    such as running statistics; "watched" are writes into its frozen parameters and into the watched modules."""
+    micro_batch: int | None
     """The micro-batch it belongs to or comes after: 1 is the first that went backward, 0 is before that. A forward
-    has the number of the micro-batch it became, or None's stand-in -1 when it never went backward."""
+    has the number of the micro-batch that it became; None if it never went backward."""
     update: int
     """How many updates there were before it."""
     seconds: float
@@ -57,3 +58,12 @@ class Event:
     """Of update, unscale and zero_grad: whether the gradients that were looked at were finite."""
     through: bool = False
     """Of a forward or backward: the model's input was itself computed with a graph, so the gradient passes on."""
+    graphs: int = 0
+    """Of a forward: the earlier micro-batches whose graph is kept after their backward. Of an update: the forwards
+    whose graph is kept and that did not go backward."""
+    again: bool = False
+    """Of a backward: it came through forwards that had gone backward before, so it is no micro-batch of its own."""
+    closure: bool = False
+    """Of an update: it ran a forward and backward within its step."""
+    forwards: int = 0
+    """Of a backward: how many forwards it came through for the first time."""

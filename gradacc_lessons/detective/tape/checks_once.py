@@ -1,0 +1,81 @@
+"""Checks on what belongs once to a window: clipping, unscaling, the schedule, the average of the weights."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gradacc_lessons.detective.tape.view import Finding, View
+from gradacc_lessons.detective.tape.windows import Window
+from gradacc_lessons.detective.tape.wording import found
+
+
+def clips(view: View) -> Iterator[Finding]:
+    """Clipping before the window is complete, or after its update."""
+    if inside := [window for window in view.windows if _before_another_backward(window, "clip")]:
+        first = inside[0]
+        yield found("clip_every_micro_batch", inside, window=first.number, clips=len(first.of("clip")))
+        return
+    divided = [window for window in view.windows if _before_another_backward(window, "gradient")]
+    factors = {event.factor for window in divided for event in window.of("gradient")}
+    if len(factors) == 1 and (factor := factors.pop()) is not None and 0 < factor < 1:
+        yield found("grad_divided_every_micro_batch", divided, window=divided[0].number, divisor=round(1 / factor, 6))
+    late = [window for window in view.updated if _after_update(window, "clip")]
+    if late and len(late) == sum(bool(window.of("clip")) for window in view.updated):
+        yield found("clip_too_late", late, update=late[0].number)
+
+
+def unscales(view: View) -> Iterator[Finding]:
+    """Unscaling twice, or before the window is complete."""
+    if twice := [window for window in view.windows if len(window.of("unscale")) > 1]:
+        first = twice[0]
+        yield found("unscale_twice", twice, window=first.number, times=len(first.of("unscale")))
+    if inside := [window for window in view.windows if _before_another_backward(window, "unscale")]:
+        yield found("unscale_inside_window", inside, window=inside[0].number)
+
+
+def schedule(view: View) -> Iterator[Finding]:
+    """A schedule that moves more often than the optimizer updates, or before it."""
+    often = [window for window in view.updated if _places(window, "schedule") > 1]
+    if often:
+        moved = sum(event.moves for event in often[0].of("schedule"))
+        yield found("scheduler_every_micro_batch", often, update=often[0].number, moves=moved)
+        return
+    moving = [window for window in view.updated if window.of("schedule") and window.fresh]
+    early = [window for window in moving if _before_update(window, "schedule")]
+    if early and len(early) == len(moving):
+        yield found("scheduler_before_update", early, update=early[0].number)
+
+
+def averages(view: View) -> Iterator[Finding]:
+    """An average of the weights that moves more often than the weights."""
+    often = [window for window in view.updated if _places(window, "watched") > 1]
+    if often:
+        yield found("ema_every_micro_batch", often, update=often[0].number, times=_places(often[0], "watched"))
+
+
+def _places(window: Window, kind: str) -> int:
+    """After how many different micro-batches of the window it happened, what follows the update left out."""
+    return len({event.micro_batch for event in window.of(kind)})
+
+
+def _before_another_backward(window: Window, kind: str) -> bool:
+    """Whether it happened to a gradient to which this window added afterwards."""
+    seen = False
+    for event in window.events:
+        if event.kind == kind and event.micro_batch in window.fresh:
+            seen = True
+        elif event.kind == "zero_grad" and event.complete:
+            seen = False
+        elif event.kind == "backward" and seen and event.micro_batch in window.micro_batches:
+            return True
+    return False
+
+
+def _after_update(window: Window, kind: str) -> bool:
+    kinds = [event.kind for event in window.events]
+    return kind in kinds and "update" in kinds and kinds.index(kind) > kinds.index("update")
+
+
+def _before_update(window: Window, kind: str) -> bool:
+    """Whether it happened between the last backward and the update."""
+    kinds = [event.kind for event in window.events if event.kind in (kind, "backward", "update")]
+    return any(pair in ((kind, "update"),) and "backward" in kinds[: at + 1] for at, pair in enumerate(pairwise(kinds)))

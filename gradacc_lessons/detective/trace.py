@@ -1,0 +1,110 @@
+"""What does this loop do, micro-batch by micro-batch? Written down while it runs, without changing it."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import Optimizer
+
+from gradacc_lessons.detective.tape.events import Event
+from gradacc_lessons.detective.tape.findings import findings_of, questions_of
+from gradacc_lessons.detective.tape.hooks import Recorder
+from gradacc_lessons.detective.tape.view import Finding, Given
+from gradacc_lessons.detective.tape.windows import Window, windows_of
+from gradacc_lessons.detective.tape.wording import report
+from gradacc_lessons.text import LANGUAGES, Language, Text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def trace(
+    model: nn.Module,
+    optimizer: Optimizer | None = None,
+    scheduler: LRScheduler | None = None,
+    *,
+    accumulation_steps: int | None = None,
+    micro_batches_per_epoch: int | None = None,
+    count: Callable[[Any], int] | None = None,
+    watch: Sequence[nn.Module] = (),
+    language: Language = "en",
+) -> "Tape":
+    """Write down what the loop within `with trace(model) as tape:` does to `model`.
+
+    Any loop: one written by hand, or that of a framework which builds its optimizer itself. Everything else is
+    optional, and lets the tape say more: `optimizer` and `scheduler` (when the schedule moves), `accumulation_steps`
+    (how long a window should be), `micro_batches_per_epoch` (where an epoch ends), `count` (the items in what the
+    model is called with: its only argument, the tuple of its arguments, or the dict of its keywords; by default the
+    length of the first tensor), `watch` (modules outside the model, such as an average of its weights).
+
+    The loop does exactly what it does without a tape. Tapes can be nested.
+    ValueError for numbers below 1 and for an unknown language.
+    """
+    for name, value in (
+        ("accumulation_steps", accumulation_steps),
+        ("micro_batches_per_epoch", micro_batches_per_epoch),
+    ):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1; it is {value!r}")
+    if language not in LANGUAGES:
+        raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+    given = Given(accumulation_steps, micro_batches_per_epoch, counted=count is not None)
+    return Tape(Recorder(model, optimizer, scheduler, watch, count), given, language)
+
+
+class Tape:
+    """What a loop did. Use it as a context manager, once; read it during the loop or afterwards."""
+
+    def __init__(self, recorder: Recorder, given: Given, language: Language) -> None:
+        self._recorder, self._given, self._language = recorder, given, language
+        self._state = "new"
+
+    def __enter__(self) -> Self:
+        if self._state != "new":
+            raise RuntimeError("a tape is used once: call trace(model) again for another run")
+        self._state = "running"
+        self._recorder.attach()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._state = "done"
+        self._recorder.detach()
+
+    @property
+    def events(self) -> list[Event]:
+        """All that happened, in order."""
+        self._recorder.log.settle()
+        return list(self._recorder.log.events)
+
+    @property
+    def windows(self) -> list[Window]:
+        """The same, cut at the updates."""
+        return windows_of(self.events)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is wrong with the loop, most telling first; empty when nothing is."""
+        return findings_of(self.windows, self._recorder.facts(), self._given)
+
+    @property
+    def questions(self) -> list[Text]:
+        """What the tape could say more about if it were told."""
+        return questions_of(self.windows, self._recorder.facts(), self._given)
+
+    def report(self, language: Language | None = None) -> str:
+        """Windows, findings and questions in words."""
+        language = language or self._language
+        return report(self.windows, self.findings, self.questions, self._given.accumulation_steps).to(language)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def figure(self, language: Language | None = None) -> "Figure":
+        """The picture: one lane for each kind of event over the micro-batches, the windows shaded."""
+        from gradacc_lessons.detective.tape.picture import picture
+
+        return picture(self.windows, self.findings, language or self._language)
