@@ -35,6 +35,10 @@ SECTIONS = {
         *("Three numbers that should agree", "Mean of means", "Weigh by what counts"),
         *("A batch of 10, cut 4, 4, 2", "The short last window", "A micro-batch without labels", "Write it"),
     ],
+    "06_not_a_sum": [
+        *("A loss that looks at pairs", "InfoNCE against N", "GradCache", "Overlap of a batch, overlap of an example"),
+        *("Chance and state", "Is it additive?", "Examine your own"),
+    ],
     "10_fit_a_budget": [
         *("A target and a budget", "Predict, then measure", "Activation checkpointing", "Peak against time"),
         *("From a target to a plan", "What other tuners do", "Plan your own model", "On a GPU"),
@@ -181,7 +185,7 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
-    prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "10_fit_a_budget": "fit-"}
+    prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "06_not_a_sum": "sum-", "10_fit_a_budget": "fit-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
@@ -199,6 +203,8 @@ EXERCISES = {
     "mem-choose": "choose_for_budget",
     "uneven-fix-tail": "fix_tail",
     "uneven-token-loop": "token_weights",
+    "sum-embed": "embed_in_two_passes",
+    "sum-dice": "dice_per_example",
     "fit-plan-your-own": "plan_your_own",
     "fit-choose": "choose_with_checkpointing",
 }
