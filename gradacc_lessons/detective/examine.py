@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gradacc_lessons.detective.examination import wording
 from gradacc_lessons.detective.examination.batches import copied, examples_in, rows, starts_of
-from gradacc_lessons.detective.examination.causes import Investigation
+from gradacc_lessons.detective.examination.causes import investigate
 from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
 from gradacc_lessons.detective.examination.keep import settings_kept
 from gradacc_lessons.text import LANGUAGES, Language, Text
@@ -85,8 +85,7 @@ def examine(
     pieces = starts_of(examples_in(batch), micro_batch_size)
     with settings_kept():
         counts = None if count is None else _counts(count, batch, pieces)
-        investigation = Investigation(model, loss_fn, batch, pieces, counts, tell or (lambda sentence: None))
-        found = investigation.run()
+        found = investigate(model, loss_fn, batch, pieces, counts, tell or (lambda sentence: None))
     return Examination(
         additive=not found.touching,
         causes=wording.causes_of(found),

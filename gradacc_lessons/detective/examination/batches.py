@@ -1,7 +1,7 @@
 """Batches of any nesting, cut along dimension 0."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import copy
 from typing import Any
 
@@ -13,7 +13,7 @@ from gradacc_lessons.detective.examination.errors import ExamineError
 def examples_in(batch: Any) -> int:
     """How many examples a batch has. ExamineError if its tensors do not agree, or if it has none with a dimension 0."""
     sizes: dict[str, int] = {}
-    for name, tensor in _named(batch, "batch"):
+    for name, tensor in named_tensors(batch):
         if tensor.dim():
             sizes[name] = len(tensor)
     if not sizes:
@@ -59,18 +59,19 @@ def rows(start: int, size: int) -> Callable[[Tensor], Tensor]:
     return taken
 
 
-def _named(batch: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+def named_tensors(batch: Any, name: str = "batch") -> Iterator[tuple[str, Tensor]]:
+    """Every tensor of a batch, with where it is."""
     if isinstance(batch, Tensor):
         yield name, batch
     elif isinstance(batch, Mapping):
         for key, value in batch.items():
-            yield from _named(value, f"{name}[{key!r}]")
+            yield from named_tensors(value, f"{name}[{key!r}]")
     elif isinstance(batch, list | tuple):
         for k, value in enumerate(batch):
-            yield from _named(value, f"{name}[{k}]")
+            yield from named_tensors(value, f"{name}[{k}]")
     elif _is_dataclass(batch):
         for field in dataclasses.fields(batch):
-            yield from _named(getattr(batch, field.name), f"{name}.{field.name}")
+            yield from named_tensors(getattr(batch, field.name), f"{name}.{field.name}")
 
 
 def _mapped(batch: Any, change: Callable[[Tensor], Tensor], done: dict[int, Tensor]) -> Any:
@@ -82,12 +83,14 @@ def _mapped(batch: Any, change: Callable[[Tensor], Tensor], done: dict[int, Tens
         values = {key: _mapped(value, change, done) for key, value in batch.items()}
         if type(batch) is dict:
             return values
+        if not isinstance(batch, MutableMapping):
+            return values
         again = copy(batch)  # BatchEncoding and its like know more than their entries
         if hasattr(again, "data") and isinstance(again.data, dict):
             again.data = values
             return again
         for key, value in values.items():
-            again[key] = value  # type: ignore[index]  # a mapping that can be written to, or it says so itself
+            again[key] = value
         return again
     if isinstance(batch, list | tuple):
         items = [_mapped(value, change, done) for value in batch]

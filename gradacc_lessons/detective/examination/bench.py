@@ -1,7 +1,7 @@
 """One forward and one backward, of the whole batch or of one micro-batch, under given conditions."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,11 @@ from gradacc_lessons.detective.examination.batches import copied, rows
 from gradacc_lessons.detective.examination.conditions import WIDE, Conditions
 from gradacc_lessons.detective.examination.draws import Draws
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.gradients import Gradient, NeedsBackwardError, gradient_of
 from gradacc_lessons.detective.examination.keep import Snapshot, same_states, seed_generators, states_now
 from gradacc_lessons.detective.examination.reach import Reach
+from gradacc_lessons.detective.examination.watch import Watcher
 
-Gradient = tuple[Tensor | None, ...]
-"""One for each parameter, in the order of the bench; None where the loss does not depend on it."""
 LossFunction = Callable[[Any, Any], Tensor]
 SEED = 20_000
 """Where the generators begin in each run, so that the same question gets the same answer."""
@@ -61,6 +61,8 @@ class Bench:
     """What a run can change."""
     wide: bool = False
     """Whether everything is computed in float64."""
+    by_backward: bool = False
+    """Whether gradients are had by `.backward()` alone, as with reentrant checkpoints."""
     start: Snapshot = field(init=False)
     """How everything is at the beginning of a run."""
 
@@ -92,13 +94,14 @@ class Bench:
         fresh: bool = True,
         seed: int | None = SEED,
         draws: Draws | None = None,
-        watch: AbstractContextManager[Sequence[Tensor] | None] | None = None,
+        watch: Watcher | None = None,
+        backward: bool = True,
     ) -> Run:
         """Run a micro-batch, or the whole batch (None).
 
         `fresh` puts everything back first; else the run goes on from what the last one left. `seed` None lets the
-        generators go on too. `draws` records or replays random numbers. `watch` is entered for the forward and gives
-        the tensors whose gradients are wanted too.
+        generators go on too. `draws` records or replays random numbers. `watch` sees every module. Without
+        `backward` there is no gradient.
         """
         if fresh:
             self.start.put_back()
@@ -112,9 +115,14 @@ class Bench:
         with ExitStack() as stack:
             for surroundings in (_as_in_training(self.wide), conditions):
                 stack.enter_context(surroundings)
-            extra = stack.enter_context(watch if watch is not None else nullcontext(()))
+            if watch is not None:
+                stack.enter_context(watch.hooked())
             loss = self._loss(batch, piece)
-            gradient = self._gradient(loss, [*self.parameters.values(), *(extra or ())])
+            if watch is not None:
+                watch.forward_ended()
+            wanted = [*self.parameters.values(), *(watch.extra if watch is not None else ())]
+            objective = loss if watch is None or watch.objective is None else watch.objective
+            gradient = gradient_of(objective, wanted, self.by_backward) if backward else (None,) * len(wanted)
         if draws is not None:
             draws.finish()
         own, more = gradient[: len(self.parameters)], gradient[len(self.parameters) :]
@@ -125,6 +133,13 @@ class Bench:
         )  # fmt: skip
         self._check_numbers(run, piece)
         return run
+
+    def find_the_way_back(self) -> None:
+        """Whether torch.autograd.grad will do, or `.backward()` is needed."""
+        try:
+            self.run(None)
+        except NeedsBackwardError:
+            self.by_backward = True
 
     def _loss(self, batch: Any, piece: int | None) -> Tensor:
         try:
@@ -142,17 +157,6 @@ class Bench:
             f"{len(self.pieces)}, which has {size} example{'s' if size > 1 else ''}"
         )
 
-    def _gradient(self, loss: Tensor, wanted: list[Tensor]) -> Gradient:
-        try:
-            found = torch.autograd.grad(loss, wanted, allow_unused=True)
-        except RuntimeError as error:
-            if "heckpoint" not in str(error):
-                raise ExamineError(f"the backward fails: {words_of(error)}") from error
-            raise _NeedsBackwardError from error
-        except Exception as error:
-            raise ExamineError(f"the backward fails: {words_of(error)}") from error
-        return tuple(None if one is None else _plain(one) for one in found)
-
     def _check_numbers(self, run: Run, piece: int | None) -> None:
         where = "the whole batch" if piece is None else f"micro-batch {piece + 1} of {len(self.pieces)}"
         if not _finite(run.loss):
@@ -164,10 +168,6 @@ class Bench:
             if gradient is not None and not bool(torch.isfinite(gradient).all()):
                 kind = "NaN" if bool(torch.isnan(gradient).any()) else "infinite numbers"
                 raise ExamineError(f"the gradient of {name} on {where} has {kind}, so there is nothing to compare")
-
-
-class _NeedsBackwardError(Exception):
-    """Reentrant checkpoints refuse torch.autograd.grad."""
 
 
 def checked_loss(loss: Any) -> Tensor:
@@ -204,11 +204,6 @@ def _as_in_training(wide: bool) -> Iterator[None]:
                 yield
         finally:
             torch.set_default_dtype(dtype)
-
-
-def _plain(gradient: Tensor) -> Tensor:
-    gradient = gradient.detach()
-    return gradient.to_dense() if gradient.layout != torch.strided else gradient
 
 
 def _finite(number: float) -> bool:

@@ -19,7 +19,7 @@ class Conditions(TorchDispatchMode):
     """Sees every operation of a run."""
 
     def __init__(self, draws_of_run: Draws | None, wide: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self._draws, self._wide = draws_of_run, wide
         self.draws = 0
         """How many operations drew random numbers that can be given again."""

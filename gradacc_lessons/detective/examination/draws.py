@@ -46,8 +46,8 @@ class Draws:
         self._counts: dict[int, int] = {}
         self._piece: int | None = None
         self._next = 0
-        self.unmatched = False
-        """Whether some draw of a micro-batch had no counterpart in the run of the whole batch."""
+        self.missed = 0
+        """How often a draw of a micro-batch had no counterpart in the run of the whole batch."""
         self.ambiguous = False
         """Whether some dimension had several rows for each example: their layout is a guess."""
 
@@ -60,7 +60,7 @@ class Draws:
     def finish(self) -> None:
         """The run has ended."""
         if self._piece is not None and self._next != self._shares(self._piece)[1]:
-            self.unmatched = True
+            self.missed += 1
 
     def counted(self, piece: int, draws: int) -> None:
         """How often a free run of this micro-batch drew: if all of them together draw as often as the whole batch,
@@ -105,13 +105,13 @@ class Draws:
         first, number = self._shares(self._piece or 0)
         self._next += 1
         if self._next > number:
-            self.unmatched = True
+            self.missed += 1
             return result
         recorded = self._recorded[first + self._next - 1]
         target = result[1] if name in _WITH_MASK else result
         rows = self._rows(name, recorded, operation, target, _settings(args, kwargs), number < len(self._recorded))
         if rows is None:
-            self.unmatched = True
+            self.missed += 1
             return result
         target.copy_(rows)
         if name in _WITH_MASK:
@@ -148,7 +148,7 @@ class Draws:
         self.ambiguous = True
         if self._layout == "contiguous":
             return source.narrow(dimension, start * times, wanted)
-        folded = source.unflatten(dimension, (times, self._examples)).narrow(dimension + 1, start, size)
+        folded: Tensor = source.unflatten(dimension, (times, self._examples)).narrow(dimension + 1, start, size)
         return folded.flatten(dimension, dimension + 1)
 
     def _permuted(self, source: Tensor, target: Tensor, start: int, size: int) -> Tensor | None:

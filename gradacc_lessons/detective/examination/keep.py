@@ -3,13 +3,14 @@
 import random
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from gradacc_lessons.detective.examination.reach import Place, Reach
 
@@ -85,6 +86,16 @@ def settings_kept() -> Iterator[None]:
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(grad)
         put_generators_back(states)
+
+
+@contextmanager
+def versions_kept(reach: Reach) -> Iterator[None]:
+    """Autograd's count of how often each tensor was written to: a graph that the caller still holds looks at it."""
+    with ExitStack() as stack:
+        for tensor in reach.tensors.values():
+            if not tensor.is_inference():
+                stack.enter_context(_unsafe_preserve_version_counter(tensor))
+        yield
 
 
 def everybodys_generators() -> dict[str, Any]:

@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradacc_lessons.detective.examination.bench import Gradient
+from gradacc_lessons.detective.examination.batches import named_tensors
+from gradacc_lessons.detective.examination.gradients import Gradient
 
 Weights = tuple[float, ...]
 MOST_ROWS = 40_000
 """Numbers of one gradient that a fit looks at; what it finds is then tried on all of them."""
 MOST_TERMS = 20
 """Weights are told as whole numbers, as in 3 : 10 : 50, if the smallest is at most this."""
+
+
+LEAST_WEIGHT = 1e-6
+"""Less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,17 @@ def added(gradients: Sequence[Gradient], weights: Sequence[float]) -> Gradient:
     return tuple(total)
 
 
+def added_in_their_own_dtype(gradients: Sequence[Gradient], weights: Sequence[float]) -> Gradient:
+    """As `.grad` does it: each weighted gradient is rounded, and so is each sum."""
+    total: list[Tensor | None] = [None] * len(gradients[0])
+    for weight, gradient in zip(weights, gradients, strict=True):
+        for k, part in enumerate(gradient):
+            if part is not None:
+                now = total[k]
+                total[k] = part * weight if now is None else now + part * weight
+    return tuple(total)
+
+
 def compared(
     names: Sequence[str],
     whole: Gradient,
@@ -81,21 +98,21 @@ def compared(
     tolerance: Tolerance = FLOAT64,
 ) -> list[Compared]:
     """Parameter by parameter; those that get no gradient in any run are left out."""
-    return compared_sum(names, whole, added(pieces, weights), _lengths(pieces, weights), tolerance)
+    return compared_sum(names, whole, added(pieces, weights), lengths(pieces, weights), tolerance)
 
 
 def compared_sum(
-    names: Sequence[str], whole: Gradient, total: Gradient, lengths: Sequence[float], tolerance: Tolerance = FLOAT64
+    names: Sequence[str], whole: Gradient, total: Gradient, parts: Sequence[float], tolerance: Tolerance = FLOAT64
 ) -> list[Compared]:
     """The same for a sum that was made already, out of parts with these lengths."""
     everything = length(whole)
     found = []
-    for name, full, mine, parts in zip(names, whole, total, lengths, strict=True):
+    for name, full, mine, added_up in zip(names, whole, total, parts, strict=True):
         if full is None and mine is None:
             continue
         full = torch.zeros_like(mine) if full is None else full  # type: ignore[arg-type]  # one of them is there
         mine = torch.zeros_like(full) if mine is None else mine
-        allowed = tolerance.added * parts + tolerance.whole * everything
+        allowed = tolerance.added * added_up + tolerance.whole * everything
         found.append(_pair(name, full.double(), mine.double(), allowed, tolerance.relative))
     return found
 
@@ -119,9 +136,8 @@ def distance(one: Gradient, other: Gradient) -> float:
     """Between two gradients, of all parameters together."""
     total = 0.0
     for a, b in zip(one, other, strict=True):
-        if a is not None or b is not None:
-            a, b = (torch.zeros_like(b if x is None else x) if x is None else x for x in (a, b))  # type: ignore[arg-type]
-            total += float((a.double() - b.double()).square().sum())
+        apart = a.double() - b.double() if a is not None and b is not None else (a if b is None else b)
+        total += float(apart.double().square().sum()) if apart is not None else 0.0
     return sqrt(total)
 
 
@@ -141,7 +157,29 @@ def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tol
         return None
     solved = torch.linalg.lstsq(matrix, target[:, None], driver="gelsd").solution[:, 0]
     weights = tuple(float(weight) for weight in solved)
+    if min(weights) < -LEAST_WEIGHT:  # nothing that counts items
+        return None
     return weights if all(fits(whole, pieces, weights, tolerance) for whole, pieces in points) else None
+
+
+def guesses(micro_batches: Sequence[Any]) -> dict[str, Weights]:
+    """Weights that the numbers in the batch suggest: examples, labels that count, true entries of a mask."""
+    found: dict[str, Weights] = {}
+    tensors = [dict(named_tensors(micro_batch)) for micro_batch in micro_batches]
+    for name in tensors[0]:
+        parts = [part[name] for part in tensors]
+        if not parts[0].dim() or parts[0].is_complex():
+            continue
+        found.setdefault("examples", _shares([len(part) for part in parts]))
+        if not parts[0].is_floating_point() and parts[0].dtype != torch.bool:
+            found[f"{name} >= 0"] = _shares([float((part >= 0).sum()) for part in parts])
+        found[f"{name}.sum()"] = _shares([float(part.double().sum()) for part in parts])
+    return {name: weights for name, weights in found.items() if weights and min(weights) >= 0}
+
+
+def _shares(counts: Sequence[float]) -> Weights:
+    total = sum(counts)
+    return tuple(count / total for count in counts) if total > 0 else ()
 
 
 def as_ratio(weights: Sequence[float]) -> tuple[int, ...] | None:
@@ -175,7 +213,7 @@ def _pair(name: str, full: Tensor, mine: Tensor, allowed: float, relative: float
     return Compared(name, error / full_length, cosine, length_of_mine / full_length, agrees)
 
 
-def _lengths(pieces: Sequence[Gradient], weights: Sequence[float]) -> list[float]:
+def lengths(pieces: Sequence[Gradient], weights: Sequence[float]) -> list[float]:
     """For each parameter, the lengths of the weighted parts, added."""
     return [
         sum(

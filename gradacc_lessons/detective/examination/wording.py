@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gradacc_lessons.detective.examination.causes import CAUSES, Findings
+from gradacc_lessons.detective.examination.findings import CAUSES, Findings
 from gradacc_lessons.detective.examination.weights import as_ratio
 from gradacc_lessons.detective.wording import filled, joined
 from gradacc_lessons.text import Text

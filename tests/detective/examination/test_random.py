@@ -1,0 +1,10 @@
+"""The verdict on each pair of pairs_random."""
+
+from detective.examination import pairs_random
+from detective.examination.pairs import Pair, of_module
+from detective.examination.verdicts import examined
+
+
+@of_module(pairs_random.__name__)
+def test_its_causes_are_found_and_nothing_of_the_caller_changes(one: Pair) -> None:
+    examined(one)
