@@ -8,6 +8,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -97,10 +98,10 @@ def compare(model: nn.Module, window: list[Batch], task: Task, weighting: Weight
     """
     full = gradient_of_full_batch(model, window, task)
     weighted = weighted_gradient(model, window, task, weighting)
-    tokens = torch.tensor([task.count(batch) for batch in window], dtype=torch.float64)
+    tokens = np.array([task.count(batch) for batch in window], dtype=float)
     return {
-        "tokens": tokens.numpy(),
-        "weights": (torch.tensor(shares(weighting, window, task)) * tokens.sum() / tokens).numpy(),
+        "tokens": tokens,
+        "weights": np.array(shares(weighting, window, task)) * tokens.sum() / tokens,
         "relative_error": float((weighted - full).norm() / full.norm()),
         "cosine": float(torch.nn.functional.cosine_similarity(weighted, full, dim=0)),
     }
