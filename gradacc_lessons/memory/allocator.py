@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.memory.walk import Optimizers, optimizers_in, tensors_in
 
 _ONE_AT_A_TIME = RLock()
 _CHATTER = re.compile(rb"[A-Z]+:.*profiler_(start|stop)\r?\n?")
@@ -51,10 +51,10 @@ def allocator_peak(run: Callable[[], object], in_use: int) -> int:
     return most
 
 
-def bytes_in_use(model: nn.Module, optimizer: torch.optim.Optimizer | None, inputs: Any) -> int:
+def bytes_in_use(model: nn.Module, optimizer: Optimizers, inputs: Any) -> int:
     """The bytes of a model with its gradients, its optimizer's state and its inputs; what is shared counts once."""
     parameters = list(model.parameters())
-    state = [] if optimizer is None else list(optimizer.state.values())
+    state = [list(each.state.values()) for each in optimizers_in(optimizer)]
     there = (parameters, [p.grad for p in parameters], list(model.buffers()), state, inputs)
     storages = {s._cdata: s.nbytes() for s in (tensor.untyped_storage() for tensor in tensors_in(there))}
     return sum(storages.values())

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.memory.walk import mapped, tensors_in
 
 MOST_VALUES = 2**23
 """Larger tensors of whole numbers are left without values: they would take tens of MiB each."""
@@ -24,6 +24,11 @@ MOST_CONSTANTS = 4096
 """Nor do larger tensors of other numbers have values: constants that somebody asks for are few."""
 _WITHOUT_NUMBERS = ("aten::empty", "aten::new_empty")
 """Operations after which the numbers are whatever was there."""
+_OF_ONE_DTYPE = {
+    torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.bmm.default, torch.ops.aten.baddbmm.default,
+    torch.ops.aten.convolution.default,
+}  # fmt: skip
+"""Products whose kernels refuse what their size rules accept."""
 
 
 class KnownNumbers(TorchDispatchMode):
@@ -42,7 +47,7 @@ class KnownNumbers(TorchDispatchMode):
 
     def without_memory(self, batch: Any) -> Any:
         """The batch with fake tensors in place of the real ones; its whole numbers stay known."""
-        return tree_map_only(Tensor, self._converted, batch)
+        return mapped(self._converted, batch)
 
     def _converted(self, tensor: Tensor) -> Tensor:
         if isinstance(tensor, FakeTensor):
@@ -62,6 +67,8 @@ class KnownNumbers(TorchDispatchMode):
             return args[0].fake_device  # asked so often that the way through FakeTensorMode costs seconds
         self.last = func
         kwargs = kwargs or {}
+        if func in _OF_ONE_DTYPE and len(dtypes := {arg.dtype for arg in args if isinstance(arg, Tensor)}) > 1:
+            raise RuntimeError(f"{func} takes tensors of one dtype, not of {' and '.join(sorted(map(str, dtypes)))}")
         if func is torch.ops.aten._grouped_mm.default and args[0].dtype != torch.bfloat16:
             return _grouped_product(*args, **kwargs)
         if func is torch.ops.aten.masked_select.default and self._knows(args[1]):

@@ -14,10 +14,23 @@ LossFunction = Callable[[nn.Module, Any], Tensor]
 
 
 @contextmanager
-def training_as_usual() -> Iterator[None]:
-    """With a graph, and without what the caller has switched on around: inference mode, anomaly detection."""
-    with torch.inference_mode(False), torch.enable_grad(), torch.autograd.set_detect_anomaly(False):
-        yield
+def training_as_usual(recipe: Recipe) -> Iterator[None]:
+    """With a graph, and without what the caller has switched on around: inference mode, anomaly detection, a default
+    dtype that is not the recipe's, a default device."""
+    dtype = torch.get_default_dtype()
+    # A device only where there is another: it costs time at each call.
+    place = nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
+    torch.set_default_dtype(dtype if dtype == parameter_dtype(recipe) else torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), torch.autograd.set_detect_anomaly(False), place:
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def parameter_dtype(recipe: Recipe) -> torch.dtype:
+    """What the recipe's parameters are made of."""
+    return {"bfloat16": torch.bfloat16, "float64": torch.float64}.get(recipe.precision, torch.float32)
 
 
 def one_update(

@@ -10,6 +10,7 @@ from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
 from gradacc_lessons.memory.uncounted import refuse_uncounted
+from gradacc_lessons.memory.walk import Optimizers
 
 TRACKED = "the tensors that are alive, operation by operation"
 TRACKED_MISSES = "what a kernel takes and gives back within one operation, and what the libraries below PyTorch take"
@@ -21,7 +22,7 @@ def measure_peak(
     run: Callable[[], object],
     *,
     model: nn.Module,
-    optimizer: torch.optim.Optimizer | None = None,
+    optimizer: Optimizers = None,
     inputs: Any = (),
     device: torch.device | str | None = None,
 ) -> MemoryProfile:
@@ -29,7 +30,8 @@ def measure_peak(
 
     Let `run` do two windows at least: gradients and the optimizer's state exist only from the first update on.
     `inputs` are the batches (tensors, nested in lists, tuples or dicts) that exist before it starts; `device` is
-    where to count, by default where the model is. `model` and `optimizer` are only looked at.
+    where to count, by default where the model is. `model` and `optimizer` are only looked at; there may
+    be several optimizers, in a list.
 
     On CUDA and MPS `peak_bytes` is the device's own counter; elsewhere it is the tracker's count.
 

@@ -1,26 +1,32 @@
 """The memory of a run that does not happen: the same loop on tensors that have sizes but no memory."""
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._foreach_utils import _get_foreach_kernels_supported_devices
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.checkpointing import checkpoint_blocks
 from gradacc_lessons.memory.fake import as_transformers_would_run, without_memory
-from gradacc_lessons.memory.loop import LossFunction, bring_state_into_being, one_update, training_as_usual
+from gradacc_lessons.memory.loop import (
+    LossFunction,
+    bring_state_into_being,
+    one_update,
+    parameter_dtype,
+    training_as_usual,
+)
 from gradacc_lessons.memory.measure import TRACKED_MISSES
 from gradacc_lessons.memory.parts import part
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
-from gradacc_lessons.memory.uncounted import refuse_uncounted
-from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.memory.uncounted import CannotCount, refuse_uncounted
+from gradacc_lessons.memory.walk import by_example, mapped, tensors_in
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
 
@@ -67,16 +73,10 @@ def predict_window(
     traced = sizes[:TRACED_MICRO_BATCHES]
     where = torch.device(device or "cpu").type
     recipe = _as_on(where, recipe)
-    with seeded(recipe.seed), training_as_usual():
+    with seeded(recipe.seed), training_as_usual(recipe):
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
-    with seeded(recipe.seed), training_as_usual(), without_memory() as known:
-        model = built(lambda: _new(build_model()), recipe)
-        known.forget_constants_in([*model.parameters(), *model.buffers()])
-        batches = [known.without_memory(real[size]) for size in traced]
-        with as_transformers_would_run(known):
-            tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
-            if unused:  # what never gets a gradient has no state either
-                tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
+    with seeded(recipe.seed), training_as_usual(recipe):
+        tracker = _followed(build_model, loss_fn, [real[size] for size in traced], recipe)
     refuse_uncounted(tracker.operations)
     timeline, parts, phase = profile_of(tracker)
     # All further micro-batches do what the second did; until their turn comes they only wait.
@@ -94,6 +94,28 @@ def _as_on(device: str, recipe: Recipe) -> Recipe:
     return recipe
 
 
+def _followed(build_model: Callable[[], nn.Module], loss_fn: LossFunction, real: list[Any], recipe: Recipe) -> Tracker:
+    """The tracker of a window on these batches that comes after an update."""
+    with without_memory() as known:
+        model = built(lambda: _new(build_model()), recipe)
+        known.forget_constants_in([*model.parameters(), *model.buffers()])
+        batches = [known.without_memory(batch) for batch in real]
+        with as_transformers_would_run(known):
+            tracker, unused = _second_window(model, batches, loss_fn, recipe, set())
+            if unused:  # what never gets a gradient has no state either
+                tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
+        tracker.forget()
+        del model, batches
+    if tracker.left_over():
+        gc.collect()  # a model may refer to itself
+        if tracker.left_over():
+            raise CannotCount(
+                "loss_fn or the model keeps tensors in something that outlives them, such as a list: a prediction "
+                "leaves tensors without numbers there. Empty it, and keep them in the training loop instead"
+            )
+    return tracker
+
+
 def _second_window(
     model: nn.Module, batches: list[Any], loss_fn: LossFunction, recipe: Recipe, unused: set[nn.Parameter]
 ) -> tuple[Tracker, set[nn.Parameter]]:
@@ -101,7 +123,7 @@ def _second_window(
     optimizer = make_optimizer(model, recipe)
     trained = {p for p in model.parameters() if p.requires_grad}
     bring_state_into_being(optimizer, recipe, lambda: _step(optimizer), without=unused)
-    window = [tree_map_only(Tensor, torch.clone, batch) for batch in batches]
+    window = [mapped(torch.clone, batch) for batch in batches]
     reached: set[nn.Parameter] = set()
 
     def update() -> None:
@@ -119,9 +141,8 @@ def _second_window(
 def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
     """The model in the recipe's precision, with its blocks checkpointed if the recipe says so, ready to train."""
     previous = torch.get_default_dtype()
-    wanted = {"bfloat16": torch.bfloat16, "float64": torch.float64}.get(recipe.precision, torch.float32)
     # Before and not after: a model of many gigabytes never exists in two dtypes.
-    torch.set_default_dtype(wanted)
+    torch.set_default_dtype(parameter_dtype(recipe))
     try:
         with part("build_model"):
             model = build_model()
@@ -150,18 +171,29 @@ def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:
     """A batch of `size` examples. ValueError, in one sentence, if make_batch gives another size."""
     with part("make_batch"):
         batch = make_batch(size)
-    sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.dim()}
-    if size not in sizes:
+    tensors = tensors_in(batch)
+    if not tensors:
+        raise ValueError(
+            f"make_batch must give tensors, alone or in lists, tuples, dicts or dataclasses; it gave a "
+            f"{type(batch).__name__}"
+        )
+    if any("sparse" in str(tensor.layout) for tensor in tensors):
+        raise CannotCount(
+            "make_batch gives a sparse tensor, whose size depends on its numbers: give a dense one, or measure it with "
+            "`measure_peak`"
+        )
+    if not any(grows for _, grows in by_example(batch, size)):
+        sizes = sorted({len(tensor) for tensor in tensors if tensor.dim()})
         raise ValueError(
             f"make_batch({size}) must give a batch of {size} examples along dimension 0; "
-            f"its tensors have {', '.join(map(str, sorted(sizes))) or 'no such dimension'}"
+            f"its tensors have {', '.join(map(str, sizes)) or 'no such dimension'}"
         )
     return batch
 
 
 def input_bytes(batch: Any, examples: int, wanted: int) -> int:
     """The bytes of a batch of `wanted` examples, going by one that has `examples` of them."""
-    sizes = ((t.nbytes, t.dim() > 0 and len(t) == examples) for t in tensors_in(batch))
+    sizes = ((tensor.nbytes, grows) for tensor, grows in by_example(batch, examples))
     return sum(size * wanted // examples if grows else size for size, grows in sizes)
 
 

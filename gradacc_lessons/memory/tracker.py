@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.memory.scratch import Kernel, kernel, mask_bytes
 from gradacc_lessons.memory.uncounted import IN_BACKWARD, LAZY, CannotCount
-from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.memory.walk import Optimizers, optimizers_in, tensors_in
 
 Phase = Literal["forward", "backward", "update"]
 _Stage = Phase | Literal["evaluation"]
@@ -59,8 +59,8 @@ class Tracker(AbstractContextManager["Tracker"]):
     scratch (or the bytes of it), each with the number of its operation, are what it saw.
     """
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None, inputs: Any) -> None:
-        self._model, self._optimizer, self._inputs = model, optimizer, inputs
+    def __init__(self, model: nn.Module, optimizers: Optimizers, inputs: Any) -> None:
+        self._model, self._optimizers, self._inputs = model, optimizers_in(optimizers), inputs
         self.pieces: list[Piece] = []
         self.phases: list[Phase] = []
         self._stages: list[_Stage] = []
@@ -68,6 +68,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.kernels: list[tuple[int, Kernel | int]] = []
         self._reused: list[tuple[Piece, int]] = []
         self._live: dict[int, tuple[Piece, _Storage, int]] = {}
+        self._left: list[ref[Any]] = []
         self._updating = self._updated = False
         self._mode = _Watch(self)
 
@@ -80,12 +81,8 @@ class Tracker(AbstractContextManager["Tracker"]):
         self._mark_state()
         for tensor in tensors_in(self._inputs):
             self._add(tensor, "inputs")
-        self._hooks = []
-        if self._optimizer is not None:
-            self._hooks = [
-                self._optimizer.register_step_pre_hook(self._before_update),
-                self._optimizer.register_step_post_hook(self._after_update),
-            ]
+        self._hooks = [optimizer.register_step_pre_hook(self._before_update) for optimizer in self._optimizers]
+        self._hooks += [optimizer.register_step_post_hook(self._after_update) for optimizer in self._optimizers]
         self._mode.__enter__()
         return self
 
@@ -101,6 +98,8 @@ class Tracker(AbstractContextManager["Tracker"]):
             if piece.died == operation:
                 piece.died = operation - 1
         self._settle_phases()
+        made = [storage() for piece, storage, _ in self._live.values() if piece.born >= 0]
+        self._left = [ref(storage) for storage in made if storage is not None]
         self._live.clear()  # and with it the references that would go on counting
 
     def watch(self, operation: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
@@ -177,6 +176,14 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.pieces.append(piece)
         self._live[key] = piece, _Storage(storage, key, self), size
 
+    def forget(self) -> None:
+        """Let go of the caller's objects; what was counted stays."""
+        self._model, self._optimizers, self._inputs = nn.Module(), [], ()
+
+    def left_over(self) -> bool:
+        """Whether a tensor that was made while this watched still lives."""
+        return any(storage() is not None for storage in self._left)
+
     def freed(self, key: int) -> None:
         """The storage with this key is gone."""
         self._died(key)
@@ -191,9 +198,8 @@ class Tracker(AbstractContextManager["Tracker"]):
                 self._add(parameter.grad, "gradients")
 
     def _mark_state(self) -> None:
-        if self._optimizer is not None:
-            for tensor in tensors_in(list(self._optimizer.state.values())):
-                self._add(tensor, "optimizer state")
+        for tensor in tensors_in([list(optimizer.state.values()) for optimizer in self._optimizers]):
+            self._add(tensor, "optimizer state")
 
     def _before_update(self, *_: Any) -> None:
         self._mark_gradients()

@@ -9,8 +9,6 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils._pytree import tree_map_only
 
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
@@ -19,6 +17,7 @@ from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.loop import bring_state_into_being, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
+from gradacc_lessons.memory.walk import mapped
 from gradacc_lessons.optimizers import make_optimizer
 
 ALLOCATOR = "the events of the CPU's allocator"
@@ -54,7 +53,7 @@ class Trial:
         self._forecast, self._recipe = forecast, forecast.recipe
         self._device = torch.device(forecast.device or "cpu")
         self._before = _allocated(self._device)
-        with seeded(self._recipe.seed), training_as_usual():
+        with seeded(self._recipe.seed), training_as_usual(self._recipe):
             self._model = built(forecast.build_model, self._recipe).to(self._device)
             self._optimizer = make_optimizer(self._model, self._recipe)
             bring_state_into_being(self._optimizer, self._recipe)
@@ -62,7 +61,7 @@ class Trial:
     def peak(self, sizes: Sequence[int]) -> Measured:
         """Run one window with micro-batches of these sizes, at the longest examples, and count its memory."""
         # Around what is counted: `seeded` keeps the generator's state in memory.
-        with seeded(self._recipe.seed), training_as_usual():
+        with seeded(self._recipe.seed), training_as_usual(self._recipe):
             window = [self._batch(size) for size in sizes]
             run = window[:TRACED_MICRO_BATCHES]
             peak, counter = self._counted(
@@ -72,7 +71,7 @@ class Trial:
 
     def seconds(self, size: int, times: int = 3) -> float:
         """The quickest of some forwards and backwards of a micro-batch of this size."""
-        with seeded(self._recipe.seed), training_as_usual():
+        with seeded(self._recipe.seed), training_as_usual(self._recipe):
             batch = self._batch(size)
             taken = [self._timed(batch) for _ in range(times + 1)][1:]  # the first one sets things up
         self._optimizer.zero_grad(set_to_none=self._recipe.set_to_none)
@@ -87,7 +86,7 @@ class Trial:
     def _batch(self, size: int) -> Any:
         made = self._forecast.make_batch(size)
         # Copies: a slice of a data set would count with all of it.
-        return tree_map_only(Tensor, lambda tensor: tensor.to(self._device, copy=True), made)
+        return mapped(lambda tensor: tensor.to(self._device, copy=True), made)
 
     def _counted(self, run: Callable[[], None], window: list[Any]) -> tuple[int, str]:
         if self._device.type == "cpu":

@@ -81,6 +81,60 @@ def test_what_is_switched_on_around_changes_nothing(around):
         assert plan(*ASKED, target_batch_size=64, budget_bytes="1GiB", explain=False).trials == 1
 
 
+@pytest.mark.parametrize("recipe", [ASKED[-1], Recipe(64, 2, precision="float64"), Recipe(64, 2, precision="autocast")])
+def test_the_callers_default_dtype_changes_nothing(recipe):
+    def loss_fn(model, batch):
+        return F.cross_entropy(model(batch[0].to(next(model.parameters()).dtype)), batch[1]) + torch.zeros(())
+
+    alone = predict_peak(build, loss_fn, make_batch, recipe).peak_bytes
+    for dtype in (torch.float64, torch.bfloat16):
+        torch.set_default_dtype(dtype)
+        try:
+            found = predict_peak(build, loss_fn, make_batch, recipe).peak_bytes
+            ran = plan(build, loss_fn, make_batch, recipe, target_batch_size=64, budget_bytes="1GiB", explain=False)
+            assert torch.get_default_dtype() == dtype
+        finally:
+            torch.set_default_dtype(torch.float32)
+        # Batches in the dtype of the model where that is the caller's own.
+        assert found == alone or (recipe.precision == "float64" and dtype == torch.float64)
+        assert ran.predicted.peak_bytes == pytest.approx(ran.measured.peak_bytes, rel=0.005)
+
+
+@pytest.mark.parametrize("elsewhere", ["meta", "cpu"])
+def test_the_callers_default_device_changes_nothing(elsewhere):
+    alone = predict_peak(*ASKED).peak_bytes
+    with torch.device(elsewhere):
+        assert predict_peak(*ASKED).peak_bytes == alone
+        found = plan(*ASKED, target_batch_size=64, budget_bytes="1GiB", explain=False)
+        assert torch.get_default_device().type == elsewhere
+    assert found.trials == 1 and found.measured.peak_bytes > 0
+
+
+def test_a_model_with_two_optimizers_is_measured():
+    model, batch = build(), make_batch(64)
+    halves = [torch.optim.AdamW(layer.parameters()) for layer in (model[0], model[2])]
+
+    def run():
+        for _ in range(2):
+            loss_fn(model, batch).backward()
+            for optimizer in halves:
+                optimizer.step()
+                optimizer.zero_grad()
+
+    for optimizers in (halves, tuple(halves)):
+        found = measure_peak(run, model=model, optimizer=optimizers, inputs=batch)
+        assert found.timeline["optimizer state"].max() >= 2 * found.by_category["parameters"]
+        assert set(found.timeline["phase"]) == {"forward", "backward", "update"}
+    real = allocator_peak(run, bytes_in_use(model, halves, batch))
+    assert found.peak_bytes == pytest.approx(real, rel=1e-3)
+
+
+@pytest.mark.parametrize("wrong", ["adamw", [torch.optim.SGD], {"g": 1}])
+def test_what_is_no_optimizer_is_a_sentence(wrong):
+    with pytest.raises(ValueError, match=r"one of torch's, or a list of them; this is a (str|type|dict)"):
+        measure_peak(lambda: None, model=build(), optimizer=wrong)
+
+
 def test_inside_a_profiler_it_is_said_and_the_profile_goes_on():
     with torch.profiler.profile() as profile:
         with pytest.raises(RuntimeError, match=r"torch\.profiler is running"):
