@@ -149,6 +149,32 @@ def diagnose(target: str, scope: "Scope", language: Language | None) -> None:
 
 
 @main.command()
+@click.argument("target", metavar="FILE:FUNCTION")
+@click.option("--micro-batch-size", type=int, required=True, help="Examples that one backward would see.")
+@click.option("--json", "for_programs", is_flag=True, help="Print JSON.")
+@LANGUAGE
+def examine(target: str, micro_batch_size: int, for_programs: bool, language: Language | None) -> None:
+    """Say whether a model with its loss can be accumulated, and why not.
+
+    FUNCTION() returns (model, loss_fn, batch), or (model, loss_fn, batch, count). The gradient of loss_fn(model, batch)
+    is compared with that of its micro-batches, each divided by N, or weighted by count(micro_batch). The exit code is
+    0 if they are the same, 1 if not.
+
+    Example:  gradacc examine my_model.py:parts --micro-batch-size 4
+    """
+    from gradacc_lessons.progress import chosen_language
+
+    with one_sentence(), patience(lambda line: click.echo(printable(line), err=True)) as tell:
+        tell("loading PyTorch")
+        from gradacc_lessons.detective.examination import command
+
+        answer_in = language or chosen_language()
+        found = command.examined_file(target, micro_batch_size, language=answer_in, tell=tell)
+    say(command.as_json(found) if for_programs else str(found))
+    sys.exit(0 if found.additive else 1)
+
+
+@main.command()
 @click.argument("target", metavar="[FILE:FUNCTION]", required=False)
 @click.option("--model", type=click.Path(path_type=Path), help="A transformers configuration file instead.")
 @click.option("--sequence", type=int, help="With --model: tokens in the longest example.")
