@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import contextmanager
 from urllib.parse import urlsplit, urlunsplit
@@ -143,6 +144,17 @@ def test_what_a_learner_asks_for_goes_before_what_the_course_sets(tmp_path, opti
         assert not any("is taken" in line for line in said)
 
 
+def wait_until_ready(client, seconds=60):
+    """The client takes a heartbeat that is late, as on a busy machine, for a dead kernel: then it waits again."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return client.wait_for_ready(timeout=max(end - time.monotonic(), 1))
+        except RuntimeError:
+            if time.monotonic() > end:
+                raise
+
+
 def test_kernels_start_without_a_warning_and_one_ctrl_c_in_a_terminal_ends_everything(tmp_path):
     ours, theirs = pty.openpty()
     with running(
@@ -159,7 +171,7 @@ def test_kernels_start_without_a_warning_and_one_ctrl_c_in_a_terminal_ends_every
         client = BlockingKernelClient(connection_file=str(connection))
         client.load_connection_file()
         client.start_channels()
-        client.wait_for_ready(timeout=60)
+        wait_until_ready(client)
         client.stop_channels()
         assert client.curve_publickey or not zmq.has("curve")
         os.killpg(process.pid, signal.SIGINT)  # as the terminal does
