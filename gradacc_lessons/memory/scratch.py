@@ -25,7 +25,8 @@ _BY_EXAMPLE = (
     "aten::reflection_pad2d_backward", "aten::grid_sampler_2d_backward", "aten::im2col", "aten::col2im",
     "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::gelu_backward",
     "aten::pixel_shuffle", "aten::pixel_unshuffle", "aten::channel_shuffle",
-    "aten::median.dim", "aten::kthvalue", "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c",
+    "aten::median", "aten::nanmedian", "aten::median.dim", "aten::kthvalue", "aten::sort", "aten::sort.stable",
+    "aten::_unique2", "aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c",
     *(f"aten::{name}{turn}" for turn in ("", "_backward") for name in (
         "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d",
         "upsample_bicubic2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
@@ -177,6 +178,8 @@ def mask_bytes(operation: Any, arguments: tuple[Any, ...], result: Any) -> int:
 def scratch_bytes(kernel: Kernel) -> int:
     """The most that this kernel has in use at one moment beyond its arguments and its results."""
     whole = kernel.leading
+    if not whole:  # a single number
+        return _probed(kernel, whole)
     small = _cut(whole, kernel.bytes / PROBE_BYTES, kernel.least)
     k = max(range(len(whole)), key=lambda k: whole[k] / small[k])
     twice = (*small[:k], 2 * small[k], *small[k + 1 :])

@@ -69,6 +69,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         self._reused: list[tuple[Piece, int]] = []
         self._live: dict[int, tuple[Piece, _Storage, int]] = {}
         self._left: list[ref[Any]] = []
+        self._masked = -1
         self._updating = self._updated = False
         self._mode = _Watch(self)
 
@@ -118,6 +119,8 @@ class Tracker(AbstractContextManager["Tracker"]):
         used = kernel(operation, *arguments, result) or mask_bytes(operation, arguments[0], result)
         if used:
             self.kernels.append((len(self._stages) - 1, used))
+        if self._stages[-1] == "backward" and name in ("aten::logical_or_", "aten::mul.Tensor"):
+            self._room_for_the_largest(name, arguments[0][0], result)
         if name in _IN_PLACE_WHEN_ALONE and self._stages[-1] == "backward":
             self._reuse(arguments[0][0], result)
 
@@ -127,6 +130,19 @@ class Tracker(AbstractContextManager["Tracker"]):
         pieces = [self._live[t.untyped_storage()._cdata][0] for t in (first, total) if isinstance(t, Tensor)]
         if len(pieces) == 2 and not first._is_view() and pieces[0].size == pieces[1].size and pieces[0].born >= 0:
             self._reused.append((pieces[0], len(self._stages) - 1))
+
+    def _room_for_the_largest(self, name: str, mask: Any, result: Tensor) -> None:
+        # Backward looks for the largest number of all (or the smallest, or the median) with masks: isnan of two
+        # things, logical_and, eq, logical_or_; then sum, div, mul. Where nothing looks on it makes one mask, and has
+        # zeros for the gradient before it takes the sum (evenly_distribute_backward in FunctionsManual.cpp).
+        now = len(self._stages) - 1
+        if name == "aten::logical_or_":
+            masks = [piece for piece in self.pieces[-4:] if piece.size == mask.nbytes]
+            if [piece.born for piece in masks] == [now - 4, now - 2, now - 1]:
+                masks[0].size = masks[1].size = 0
+                self._masked = now
+        elif now == self._masked + 3:
+            self._live[result.untyped_storage()._cdata][0].born = self._masked
 
     def _phase(self, operation: Any) -> _Stage:
         if self._updating:

@@ -121,13 +121,24 @@ OPERATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "kl": lambda y: nn.functional.kl_div(y.log_softmax(1), torch.full((ROWS, COLUMNS), 1 / COLUMNS)),
     "grouped norm": lambda y: nn.functional.group_norm(y.view(16, 256, COLUMNS), 4),
     "interpolated": lambda y: nn.functional.interpolate(y.view(16, 256, COLUMNS), scale_factor=2.0),
+    "the largest": lambda y: y.max(),
+    "the largest, turned": lambda y: y.t().max() - y.min(),
+    "the largest in bfloat16": lambda y: y.bfloat16().max(),
+    "the largest beside others": lambda y: y.max() * y.mean(),
+    "amax of all": lambda y: y.amax(),
+    "the largest norm": lambda y: y.norm(p=float("inf")),
+    "the median of all": lambda y: y.median(),
+    "the median of numbers": lambda y: y.nanmedian(),
+    "sorted, all": lambda y: y.flatten().sort().values,
+    "a quantile": lambda y: y[:2000].quantile(0.5),
+    "chosen by or": lambda y: y * (y.detach() > 0).logical_or_(y.detach().isnan()),
 }
 
 
 QUICK = {
     "a mask", "a mask of every number", "gather", "take", "max along a dimension", "masked_select", "amax",
     "times a mask", "mse", "smooth l1", "soft margin", "bilinear", "as complex", "mean in bfloat16",
-    "binary cross-entropy of all",
+    "binary cross-entropy of all", "the largest", "amax of all",
 }  # fmt: skip
 """One for each kind of thing that has to be known; the others run in `make test-all`."""
 
