@@ -1,5 +1,6 @@
 """The picture of lesson 04's weights: what one token weighs, and what that does to the gradient."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -125,24 +126,18 @@ def weight_sentence(data: pd.DataFrame) -> str:
 
 def weight_table(data: pd.DataFrame) -> pd.DataFrame:
     """The gradients of all windows, and the weights in the first of them."""
-    weights = pd.Series(data["weights"].iloc[0])
-    rows = {
-        "distance from the full batch's gradient": (100 * data["relative_error"]).map(_percent),
-        "cosine with it": data["cosine"].map("{:.2f}".format),
-        "weight of one token, first window": weights.map("{:.2g}".format),
-    }
-    ordered = {
-        "distance from the full batch's gradient": data["relative_error"],
-        "cosine with it": data["cosine"],
-        "weight of one token, first window": weights,
-    }
+    rows: list[tuple[str, Any, Callable[[float], str]]] = [
+        ("distance from the full batch's gradient", data["relative_error"], _percent),
+        ("cosine with it", data["cosine"], "{:.2f}".format),
+        ("weight of one token, first window", data["weights"].iloc[0], "{:.2g}".format),
+    ]
     return pd.DataFrame(
         [
-            {"measured": name, "smallest": said[order.idxmin()], "largest": said[order.idxmax()]}
-            for (name, said), order in zip(rows.items(), ordered.values(), strict=True)
+            {"measured": name, "smallest": said(min(values)), "largest": said(max(values))}
+            for name, values, said in rows
         ]
     )
 
 
 def _percent(error: float) -> str:
-    return f"{error:.0f} %" if error > 100 * ROUNDING else "rounding only"
+    return f"{100 * error:.0f} %" if error > ROUNDING else "rounding only"

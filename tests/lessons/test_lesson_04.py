@@ -1,5 +1,6 @@
 """Lesson 04 as a page: its code does what the package does, and its numbers are those of the explorers."""
 
+from itertools import pairwise
 from typing import Any
 
 import nbformat
@@ -58,7 +59,7 @@ def test_the_three_numbers_differ_and_the_first_is_the_mean_over_all_tokens(page
     whole = float(page["task"].loss_fn(page["model"], page["eight"]).detach())
     losses = [page["mean_of_means"](page["model"], page["split"](page["eight"], b)) for b in (8, 2, 1)]
     assert losses[0] == pytest.approx(whole, rel=1e-12)
-    assert min(abs(a - b) for a, b in zip(losses, losses[1:], strict=False)) > 0.05
+    assert min(abs(a - b) for a, b in pairwise(losses)) > 0.05
     for b in (8, 3, 2, 1):
         assert page["mean_of_tokens"](page["model"], page["split"](page["eight"], b)) == pytest.approx(whole, rel=1e-12)
 
