@@ -5,12 +5,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from torch import nn
+from torch.amp.grad_scaler import GradScaler
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import Optimizer
 
 from gradacc_lessons.detective.tape.events import Event
 from gradacc_lessons.detective.tape.findings import findings_of, questions_of
 from gradacc_lessons.detective.tape.hooks import Recorder
+from gradacc_lessons.detective.tape.looks import Looks
 from gradacc_lessons.detective.tape.view import Finding, Given
 from gradacc_lessons.detective.tape.windows import Window, windows_of
 from gradacc_lessons.detective.tape.wording import report
@@ -28,6 +30,7 @@ def trace(
     accumulation_steps: int | None = None,
     micro_batches_per_epoch: int | None = None,
     count: Callable[[Any], int] | None = None,
+    scaler: GradScaler | None = None,
     watch: Sequence[nn.Module] = (),
     language: Language = "en",
 ) -> "Tape":
@@ -37,7 +40,8 @@ def trace(
     optional, and lets the tape say more: `optimizer` and `scheduler` (when the schedule moves), `accumulation_steps`
     (how long a window should be), `micro_batches_per_epoch` (where an epoch ends), `count` (the items in what the
     model is called with: its only argument, the tuple of its arguments, or the dict of its keywords; by default the
-    length of the first tensor), `watch` (modules outside the model, such as an average of its weights).
+    length of the first tensor), `scaler` (in which order it unscales and somebody clips), `watch` (modules outside
+    the model, such as an average of its weights).
 
     The loop does exactly what it does without a tape. Tapes can be nested.
     ValueError for numbers below 1 and for an unknown language.
@@ -51,7 +55,8 @@ def trace(
     if language not in LANGUAGES:
         raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
     given = Given(accumulation_steps, micro_batches_per_epoch, counted=count is not None)
-    return Tape(Recorder(model, optimizer, scheduler, watch, count), given, language)
+    looks = Looks(model, optimizer, scheduler, scaler, watch)
+    return Tape(Recorder(model, looks, count), given, language)
 
 
 class Tape:
@@ -77,8 +82,8 @@ class Tape:
     @property
     def events(self) -> list[Event]:
         """All that happened, in order."""
-        self._recorder.log.settle()
-        return list(self._recorder.log.events)
+        self._recorder.looks.log.settle()
+        return list(self._recorder.looks.log.events)
 
     @property
     def windows(self) -> list[Window]:

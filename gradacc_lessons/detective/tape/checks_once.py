@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from gradacc_lessons.detective.tape.events import Kind
 from gradacc_lessons.detective.tape.view import Finding, View
 from gradacc_lessons.detective.tape.windows import Window
 from gradacc_lessons.detective.tape.wording import found
@@ -24,7 +25,13 @@ def clips(view: View) -> Iterator[Finding]:
 
 
 def unscales(view: View) -> Iterator[Finding]:
-    """Unscaling twice, or before the window is complete."""
+    """Clipping before unscaling; unscaling twice, or before the window is complete."""
+    early = [(window, event) for window in view.windows for event in window.of("clip") if event.scaled]
+    if early:
+        window, clip = early[0]
+        norm, scale = clip.norm or 0.0, clip.scaled or 1.0
+        said = {"window": window.number, "norm": norm, "scale": scale, "small": norm / scale}
+        yield found("clip_scaled_gradients", [window for window, _ in early], **said)
     if twice := [window for window in view.windows if len(window.of("unscale")) > 1]:
         first = twice[0]
         yield found("unscale_twice", twice, window=first.number, times=len(first.of("unscale")))
@@ -52,12 +59,12 @@ def averages(view: View) -> Iterator[Finding]:
         yield found("ema_every_micro_batch", often, update=often[0].number, times=_places(often[0], "watched"))
 
 
-def _places(window: Window, kind: str) -> int:
+def _places(window: Window, kind: Kind) -> int:
     """After how many different micro-batches of the window it happened, what follows the update left out."""
     return len({event.micro_batch for event in window.of(kind)})
 
 
-def _before_another_backward(window: Window, kind: str) -> bool:
+def _before_another_backward(window: Window, kind: Kind) -> bool:
     """Whether it happened to a gradient to which this window added afterwards."""
     seen = False
     for event in window.events:
@@ -70,12 +77,12 @@ def _before_another_backward(window: Window, kind: str) -> bool:
     return False
 
 
-def _after_update(window: Window, kind: str) -> bool:
+def _after_update(window: Window, kind: Kind) -> bool:
     kinds = [event.kind for event in window.events]
     return kind in kinds and "update" in kinds and kinds.index(kind) > kinds.index("update")
 
 
-def _before_update(window: Window, kind: str) -> bool:
+def _before_update(window: Window, kind: Kind) -> bool:
     """Whether it happened between the last backward and the update."""
     kinds = [event.kind for event in window.events if event.kind in (kind, "backward", "update")]
     return any(pair in ((kind, "update"),) and "backward" in kinds[: at + 1] for at, pair in enumerate(pairwise(kinds)))

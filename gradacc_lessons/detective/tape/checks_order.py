@@ -9,7 +9,8 @@ from gradacc_lessons.detective.tape.wording import found
 
 def without_gradient(view: View) -> Iterator[Finding]:
     """Updates that apply nothing."""
-    empty = [window for window in view.updated if not window.micro_batches]
+    applied = [window for window in view.updated if any(event.complete for event in window.of("update"))]
+    empty = [window for window in view.updated if not window.micro_batches and window not in applied]
     if erased := [window for window in empty if window.lost]:
         yield found("zero_grad_before_step", erased, update=erased[0].number, lost=len(erased[0].lost))
     if never := [window for window in empty if not window.lost]:
@@ -58,13 +59,14 @@ def inside_windows(view: View) -> list[Window]:
 
 
 def between_windows(view: View, window: Window) -> bool:
-    """What was lost may be the end of an epoch: the update after it has a whole window of its own."""
-    if view.epoch_length is not None:
-        return view.ends_epoch(window.lost[-1]) and len(window.lost) < view.epoch_length
-    if view.n is not None:
-        return len(window.lost) < view.n <= len(window.fresh)
+    """What was lost may be the end of an epoch, or a window that a GradScaler skipped: what is applied is whole."""
+    lost, fresh = len(window.lost), len(window.fresh)
+    if view.epoch_length is not None and view.ends_epoch(window.lost[-1]) and lost < view.epoch_length:
+        return True
+    if view.n is not None and view.n > 1:
+        return fresh >= view.n
     others = [one for one in view.updated if one is not window]
-    return bool(others) and any(not one.lost for one in others) and len(window.lost) < len(window.fresh)
+    return lost <= fresh and any(not one.lost for one in others)
 
 
 def graphs(view: View) -> Iterator[Finding]:

@@ -56,6 +56,10 @@ class Event:
     """Of zero_grad: no gradient is left. Of update: something else than zero was there to apply."""
     finite: bool = True
     """Of update, unscale and zero_grad: whether the gradients that were looked at were finite."""
+    norm: float | None = None
+    """Of clip: the norm that it left, where that was taken: before the first updates."""
+    scaled: float | None = None
+    """Of clip: how many times too long the gradient was, as it was unscaled only afterwards; None if it was not."""
     through: bool = False
     """Of a forward or backward: the model's input was itself computed with a graph, so the gradient passes on."""
     graphs: int = 0

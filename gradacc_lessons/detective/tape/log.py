@@ -7,7 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from gradacc_lessons.detective.tape.events import During, Event, Kind
-from gradacc_lessons.detective.tape.gradients import Change, Reader
+from gradacc_lessons.detective.tape.gradients import Change
+from gradacc_lessons.detective.tape.reading import Reader
 
 WAITING = 1024
 """As many entries wait before their tensors are looked into: each look would make a GPU wait."""
@@ -16,8 +17,8 @@ WAITING = 1024
 class Pass:
     """One forward of the model that kept a graph."""
 
-    def __init__(self, items: int | None, whole: bool, through: bool) -> None:
-        self.items, self.whole, self.through = items, whole, through
+    def __init__(self, items: int | None, whole: bool, through: bool, synchronises: bool) -> None:
+        self.items, self.whole, self.through, self.synchronises = items, whole, through, synchronises
         self.micro_batch: int | None = None
         self.kept = False
         self._in_graph: list[weakref.ref[Any]] = []
@@ -36,7 +37,7 @@ class Raw:
     """An entry as the hooks write it: tensors that nobody has looked into yet."""
 
     kind: Kind
-    micro_batch: int | None
+    micro_batch: int
     update: int
     seconds: float
     during: During
@@ -50,6 +51,7 @@ class Raw:
     through: bool = False
     again: bool = False
     closure: bool = False
+    synchronised: bool = False
     one_pass: Pass | None = None
     passes: list[Pass] = field(default_factory=list)
     received: set[int] = field(default_factory=set)
@@ -97,15 +99,18 @@ class Log:
                 tensors=written.tensors,
                 complete=written.complete,
                 finite=written.finite,
+                norm=written.norm,
+                scaled=written.scaled,
             )
             self.events.append(event)
 
     def _event(self, raw: Raw) -> Event:
-        factor, items, complete, micro_batch = None, raw.items, False, raw.micro_batch
+        factor, items, complete = None, raw.items, False
+        micro_batch: int | None = raw.micro_batch
         if raw.kind == "forward" and raw.one_pass is not None:
             micro_batch = raw.one_pass.micro_batch
         if raw.kind == "backward":
-            self._reader.accumulated(raw.received)
+            self._reader.accumulated(raw.received, synchronised=raw.synchronised)
             for index in raw.received:
                 self.received[index] = self.received.get(index, 0) + 1
             items = _together(raw.passes)

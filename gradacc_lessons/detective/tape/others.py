@@ -1,9 +1,9 @@
 """Writes into tensors that are no gradients, and the learning rate."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
-from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import Optimizer
 
 
@@ -11,12 +11,12 @@ class Writes:
     """Counts the tensors that were written to since the last look."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self.tensors = list(tensors)
-        self._versions = [tensor._version for tensor in self.tensors]
+        self._tensors = list(tensors)
+        self._versions = [tensor._version for tensor in self._tensors]
 
     def moved(self) -> int:
         """How many have another version than at the last look."""
-        versions = [tensor._version for tensor in self.tensors]
+        versions = [tensor._version for tensor in self._tensors]
         if versions == self._versions:
             return 0
         moved = sum(new != old for new, old in zip(versions, self._versions, strict=True))
@@ -27,34 +27,33 @@ class Writes:
 class Rates:
     """Follows the learning rate, and the scheduler where one is given."""
 
-    def __init__(self, optimizer: Optimizer | None, scheduler: LRScheduler | None) -> None:
-        self.optimizers: list[Optimizer] = [] if optimizer is None else [optimizer]
-        self.scheduler = scheduler
+    def __init__(self, optimizer: Optimizer | None, scheduler: Any) -> None:
+        self._optimizers: list[Optimizer] = [] if optimizer is None else [optimizer]
+        self._scheduler = getattr(scheduler, "scheduler", scheduler)  # Accelerate wraps it
         self._rates = self._now()
-        self._epoch = None if scheduler is None else scheduler.last_epoch
+        self._moved = self._counter()
 
     @property
     def rate(self) -> float | None:
         """The learning rate of the first parameter group."""
-        return self._rates[0][0] if self._rates and self._rates[0] else None
+        return next((rate for rates in self._rates for rate in rates), None)
 
     def of(self, optimizer: Optimizer) -> float | None:
         """The learning rate of this optimizer, which is followed from now on."""
-        if not any(optimizer is one for one in self.optimizers):
-            self.optimizers.append(optimizer)
+        if not any(optimizer.param_groups is one.param_groups for one in self._optimizers):
+            self._optimizers.append(optimizer)
             self._rates = self._now()
-        groups = optimizer.param_groups
-        return float(groups[0]["lr"]) if groups and "lr" in groups[0] else None
+        return next((float(group["lr"]) for group in optimizer.param_groups if "lr" in group), None)
 
     def moves(self) -> int:
         """How often the schedule moved since the last look, as far as can be seen."""
-        rates, moves = self._now(), 0
-        if self.scheduler is not None:
-            moves, self._epoch = self.scheduler.last_epoch - (self._epoch or 0), self.scheduler.last_epoch
-        elif rates != self._rates:
-            moves = 1
-        self._rates = rates
+        rates, counter = self._now(), self._counter()
+        moves = int(rates != self._rates) if counter is None or self._moved is None else counter - self._moved
+        self._rates, self._moved = rates, counter
         return max(moves, 0)
 
+    def _counter(self) -> int | None:
+        return getattr(self._scheduler, "last_epoch", None)
+
     def _now(self) -> list[list[float]]:
-        return [[float(group.get("lr", 0.0)) for group in one.param_groups] for one in self.optimizers]
+        return [[float(group["lr"]) for group in one.param_groups if "lr" in group] for one in self._optimizers]

@@ -7,6 +7,9 @@ from gradacc_lessons.detective.tape.view import View
 from gradacc_lessons.detective.tape.wording import ask, numbers
 from gradacc_lessons.text import Text
 
+TOO_MUCH = 2.0**-12
+"""A clipping that shortens the gradient so much may be an unscaling and a clipping in one."""
+
 
 def asked(view: View) -> Iterator[Text]:
     """The questions, those first that decide about most."""
@@ -14,12 +17,23 @@ def asked(view: View) -> Iterator[Text]:
     if not backwards:
         yield ask("no_backward")
         return
-    if not view.updated:
+    if view.facts.before:
+        yield ask("before")
+    if own := [window for window in view.windows if window.elsewhere]:
+        yield ask("elsewhere", window=own[0].number)
+    elif not view.updated:
         by_hand = any(window.of("parameters") for window in view.windows)
         yield ask("by_hand" if by_hand else "no_update")
     if view.n is None and view.lengths:
         yield ask("accumulation_steps", lengths=numbers(view.lengths))
     yield from _epochs(view)
+    if thrown := [one for one in view.updated if one.lost and view.n and len(one.lost) >= view.n <= len(one.fresh)]:
+        yield ask("lost", window=thrown[0].number, lost=len(thrown[0].lost))
+    for window in view.windows:
+        much = [event.factor for event in window.of("clip") if event.factor and 0 < event.factor < TOO_MUCH]
+        if much:
+            yield ask("scaler", window=window.number, divisor=1 / much[0])
+            break
     if all(event.items is None for event in backwards):
         yield ask("no_forward")
     elif view.facts.tokens and not view.given.counted:

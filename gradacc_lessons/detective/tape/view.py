@@ -32,8 +32,8 @@ class Facts:
     """The 16-bit dtypes in which gradients were added up."""
     tokens: bool
     """The model is called with whole numbers in rows, which may be tokens."""
-    clipped_norms: tuple[float, ...] = ()
-    """The norms of gradients that were unscaled and clipped between two hooks, just before their update."""
+    before: bool = False
+    """There were gradients when the tape began."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class View:
     def __init__(self, windows: Sequence[Window], facts: Facts, given: Given) -> None:
         self.windows, self.facts, self.given = list(windows), facts, given
         self.n, self.epoch_length = given.accumulation_steps, given.micro_batches_per_epoch
-        self.updated = [window for window in self.windows if window.outcome == "updated"]
+        self.updated = [one for one in self.windows if one.outcome == "updated" and not one.elsewhere]
 
     @cached_property
     def places(self) -> dict[int, int]:

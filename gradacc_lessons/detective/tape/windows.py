@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gradacc_lessons.detective.tape.events import Event
+from gradacc_lessons.detective.tape.events import Event, Kind
 
 Outcome = Literal["updated", "skipped", "open"]
 
@@ -29,9 +29,16 @@ class Window:
     events: tuple[Event, ...] = ()
     """What happened in it, the update and what follows it up to the next forward or backward included."""
 
-    def of(self, *kinds: str) -> list[Event]:
+    def of(self, *kinds: Kind) -> list[Event]:
         """Its events of these kinds."""
         return [event for event in self.events if event.kind in kinds]
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the loop put gradients into place itself: which micro-batches are in them cannot be seen."""
+        until = [event.kind for event in self.events].index("update") if self.of("update") else len(self.events)
+        written = [event for event in self.events[:until] if event.kind == "gradient"]
+        return any(event.complete or event.factor is None for event in written)
 
 
 class _Cutting:

@@ -150,9 +150,9 @@ SAID: dict[str, Text] = {
         "Update {update} komt eerst, en daarna wordt de gradient geclipt.",
     ),
     "clip_scaled_gradients": Text(
-        "Before update {update} the gradient was clipped to norm {norm:.4g} while it was {scale:.6g} times too long, "
+        "In window {window} the gradient was clipped to norm {norm:.4g} while it was {scale:.6g} times too long, "
         "and unscaled afterwards: what is applied has norm {small:.2g}.",
-        "Voor update {update} is de gradient geclipt tot norm {norm:.4g} terwijl hij {scale:.6g} keer te lang was, en "
+        "In venster {window} is de gradient geclipt tot norm {norm:.4g} terwijl hij {scale:.6g} keer te lang was, en "
         "daarna teruggeschaald: wat wordt toegepast heeft norm {small:.2g}.",
     ),
     "unscale_twice": Text(
@@ -246,6 +246,30 @@ QUESTIONS: dict[str, Text] = {
         "with.",
         "Items zijn hier de rijen van een micro-batch. Als tokens tellen, geef dan count=; die krijgt waarmee het "
         "model wordt aangeroepen.",
+    ),
+    "elsewhere": Text(
+        "The loop puts gradients into .grad itself, in window {window} for one, so the tape cannot tell which "
+        "micro-batches are in them; diagnose() can.",
+        "De lus zet zelf gradiënten in .grad, bijvoorbeeld in venster {window}. De tape weet dus niet welke "
+        "micro-batches erin zitten; diagnose() wel.",
+    ),
+    "before": Text(
+        "There were gradients when the tape began, so the first update may apply more than the tape saw. Begin the "
+        "tape before the first micro-batch.",
+        "Er waren al gradiënten toen de tape begon, dus de eerste update past misschien meer toe dan de tape zag. "
+        "Begin de tape voor de eerste micro-batch.",
+    ),
+    "lost": Text(
+        "Were the {lost} micro-batches before window {window} meant to be thrown away? They were zeroed and no update "
+        "applied them. A GradScaler does that with gradients that are not finite.",
+        "Was het de bedoeling dat de {lost} micro-batches voor venster {window} wegvallen? Ze zijn op nul gezet en "
+        "geen update past ze toe. Een GradScaler doet dat met gradiënten die niet eindig zijn.",
+    ),
+    "scaler": Text(
+        "Was the gradient of window {window} unscaled and clipped? It was divided by {divisor:.6g} at once. Give "
+        "scaler= to have both told apart.",
+        "Is de gradient van venster {window} teruggeschaald en geclipt? Hij is in één keer door {divisor:.6g} gedeeld. "
+        "Geef scaler= om die twee te onderscheiden.",
     ),
     "scale": Text(
         "By what were the losses of the short window of update {update} divided? The model does not return its loss, "
