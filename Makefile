@@ -36,7 +36,7 @@ PIP = export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
 LINUX_DEFAULT = $(and $(filter default,$(TORCH)),$(filter Linux,$(shell uname)))
 SIZE = $(if $(filter cuda,$(TORCH))$(LINUX_DEFAULT),up to 6 GB (with TORCH=cpu: 2 GB),about 2 GB)
 
-.PHONY: help lab install test test-all lint notebooks bench clean
+.PHONY: help lab install test test-all lint notebooks bench norms clean
 
 help:
 	@echo "make lab        set up .venv and open the lessons in JupyterLab"
@@ -45,6 +45,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make notebooks  execute and clean every notebook"
 	@echo "make bench      measure how fast things are, and how close predictions of memory come"
+	@echo "make norms      measure lesson 05's table of accuracies anew: about half an hour of two cores"
 	@echo "make test-all   the tests and what takes long: at most an hour"
 	@echo "make clean      remove .venv and everything else that was made here"
 	@echo
@@ -83,6 +84,9 @@ notebooks: .venv/.installed-dev
 
 bench: .venv/.installed-bench
 	$(RUN) -m benchmarks
+
+norms: .venv/.installed-dev
+	$(RUN) -m benchmarks.norms
 
 clean:
 	rm -rf .venv .venv-colab build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from gradacc_lessons import palette
 from gradacc_lessons.device import best_device
-from gradacc_lessons.lessons.norm_table import CUTS, summary
+from gradacc_lessons.lessons.norm_table import CUTS, Spread, summary
 from gradacc_lessons.lessons.norms import (
     EFFECTIVE_BATCH,
     EPOCHS,
@@ -17,6 +17,7 @@ from gradacc_lessons.lessons.norms import (
     accuracies,
     cuts,
     gradient_errors,
+    in_words,
     recipe_for,
     refused,
 )
@@ -48,8 +49,6 @@ ORDER_STYLES: dict[Order, tuple[str, str, float]] = {
 """Colour, marker with line, and how far beside its b a point stands."""
 LOWEST, HIGHEST = -0.35, 1.12
 """The axis of cosines."""
-ROUNDING = 1e-12
-"""What float64 leaves of a difference that is none."""
 
 
 def compare_norms(
@@ -154,11 +153,11 @@ class NormsFigure(TwoPanels):
 
     def _show_stored(self, model: DigitsModel, norm: DigitsNorm) -> None:
         for order, (line, ranges) in self._stored.items():
-            rows = summary(model, norm, order)
-            at = rows.index.to_numpy(dtype=float) * ORDER_STYLES[order][2]
-            line.set_data(at, 100 * rows["mean"])
-            ends = zip(at, 100 * rows["min"], 100 * rows["max"], strict=True)
-            ranges.set_segments([[(x, low), (x, high)] for x, low, high in ends])
+            cells = summary(model, norm, order)
+            at = [b * ORDER_STYLES[order][2] for b in cells]
+            line.set_data(at, [100 * cell.mean for cell in cells.values()])
+            ends = [(100 * min(cell.values), 100 * max(cell.values)) for cell in cells.values()]
+            ranges.set_segments([[(x, low), (x, high)] for x, (low, high) in zip(at, ends, strict=True)])
 
     def _show_guess(self, guess: float | None) -> None:
         known = guess is not None and not pd.isna(guess)
@@ -199,19 +198,14 @@ def norms_sentence(data: pd.DataFrame) -> str:
     return said if pd.isna(guess) else f"{said} You predicted a cosine of {guess:g} for b = {PREDICTED_FOR}."
 
 
-def _beside(stored: pd.DataFrame, b: int, whole: int) -> str:
+def _beside(stored: dict[int, Spread], b: int, whole: int) -> str:
     """The end of the sentence about accuracy: the stored runs of the same cut."""
     if whole != EFFECTIVE_BATCH:
         return f"; the stored runs have {EFFECTIVE_BATCH} images per update, this one has {whole}."
-    if b not in stored.index:
+    if b not in stored:
         return "."
-    row = stored.loc[b]
-    return f"; the {row['count']:.0f} stored runs of this cut have {100 * row['min']:.0f} to {100 * row['max']:.0f} %."
-
-
-def in_words(error: float) -> str:
-    """A relative error: percent, or the bound of rounding."""
-    return f"less than {ROUNDING:g}" if error < ROUNDING else f"{100 * error:.{0 if error > 0.095 else 1}f} %"
+    values = stored[b].values
+    return f"; the {len(values)} stored runs of this cut have {100 * min(values):.0f} to {100 * max(values):.0f} %."
 
 
 def norms_table(data: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +216,7 @@ def norms_table(data: pd.DataFrame) -> pd.DataFrame:
         batch, rest = cut[cut["norm"] == "batch"], cut[cut["norm"] != "batch"]
         table.append(
             {
-                "b": cut["micro_batch_size"].iloc[0],
+                "b": cut["micro_batch_size"].astype(int).iloc[0],
                 "BatchNorm: cosine": f"{batch['cosine'].iloc[0]:.2f}" if len(batch) else "refused",
                 "BatchNorm: error": in_words(batch["error"].iloc[0]) if len(batch) else "refused",
                 "each other norm: error": in_words(rest["error"].max()),

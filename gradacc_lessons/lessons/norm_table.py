@@ -1,16 +1,29 @@
 """The stored accuracies of lesson 05: every norm, every cut, several seeds. `make norms` measures them anew."""
 
 import json
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from gradacc_lessons.lessons.norms import EFFECTIVE_BATCH, EPOCHS, LEARNING_RATE, Order, accuracies, recipe_for, refused
+from gradacc_lessons.lessons.norms import (
+    EFFECTIVE_BATCH,
+    EPOCHS,
+    EPOCHS_BEFORE_GRADIENTS,
+    LEARNING_RATE,
+    Order,
+    accuracies,
+    gradient_errors,
+    in_words,
+    recipe_for,
+    refused,
+)
 from gradacc_lessons.tasks import digits
-from gradacc_lessons.tasks.digits import DigitsModel, DigitsNorm
+from gradacc_lessons.tasks.digits import NORM_NAMES, DigitsModel, DigitsNorm
 
 FILE = Path(__file__).with_name("norm_accuracies.json")
 CUTS = (64, 8, 2, 1)
@@ -57,24 +70,92 @@ def stored() -> dict[str, Any]:
     return content
 
 
-@cache
-def runs() -> pd.DataFrame:
-    """Every stored run: model, norm, order, micro_batch_size, accumulation_steps, seed, accuracy, as_trained."""
+@dataclass(frozen=True)
+class Spread:
+    """What the seeds of one cell gave, as shares of the test images."""
+
+    values: tuple[float, ...]
+    """One per seed."""
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return statistics.mean(self.values)
+
+    @property
+    def shown(self) -> str:
+        """Mean ± standard deviation, in percent."""
+        return f"{100 * self.mean:.0f} ± {100 * statistics.stdev(self.values):.1f} %"
+
+
+Measure = Literal["accuracy", "as_trained"]
+"""In evaluation mode, or in training mode with images cut as they were in training."""
+
+
+def summary(model: DigitsModel, norm: DigitsNorm, order: Order, what: Measure = "accuracy") -> dict[int, Spread]:
+    """By micro-batch size, from large to small. Cuts that PyTorch refuses are not in it."""
+    wanted = {"model": model, "norm": norm, "order": order}
+    cells = [cell for cell in stored()["cells"] if wanted.items() <= cell.items() and cell[what]]
+    return {cell["micro_batch_size"]: Spread(tuple(cell[what])) for cell in cells}
+
+
+def accuracy_table(model: DigitsModel) -> pd.DataFrame:
+    """Each norm against itself: a row per norm and order, a column per cut, mean ± standard deviation over seeds."""
     rows = []
-    for cell in stored()["cells"]:
-        where = {name: cell[name] for name in ("model", "norm", "order", "micro_batch_size")}
-        where["accumulation_steps"] = EFFECTIVE_BATCH // cell["micro_batch_size"]
-        pairs = zip(cell["accuracy"], cell["as_trained"], strict=True)
-        rows += [{**where, "seed": k, "accuracy": a, "as_trained": b} for k, (a, b) in enumerate(pairs)]
+    for norm, name in NORM_NAMES.items():
+        for order in get_args(Order):
+            cells = summary(model, norm, order)
+            shown = {cut_name(b): cells[b].shown if b in cells else "refused" for b in CUTS}
+            rows.append({"norm": name, "updates": order} | shown)
     return pd.DataFrame(rows)
 
 
-def summary(model: DigitsModel, norm: DigitsNorm, order: Order, what: str = "accuracy") -> pd.DataFrame:
-    """By micro-batch size, from large to small: mean, std, min, max and count over the seeds; `what` is a column.
+def cut_name(micro_batch_size: int) -> str:
+    """b x N, as in 8 x 8."""
+    return f"{micro_batch_size} x {EFFECTIVE_BATCH // micro_batch_size}"
 
-    Cuts that PyTorch refuses are not in it.
+
+def gap_table(model: DigitsModel, norms: Sequence[DigitsNorm]) -> pd.DataFrame:
+    """Shuffled and sorted runs, evaluated as they were trained and in evaluation mode: means over the seeds."""
+    rows = []
+    for norm in norms:
+        for order in get_args(Order):
+            used, trained = summary(model, norm, order), summary(model, norm, order, "as_trained")
+            for b in used:
+                where = {"norm": NORM_NAMES[norm], "updates": order, "b x N": cut_name(b)}
+                shown = {"as trained": trained[b].mean, "evaluation mode": used[b].mean}
+                rows.append(where | {name: f"{100 * mean:.0f} %" for name, mean in shown.items()})
+    return pd.DataFrame(rows)
+
+
+def decision_table(model: DigitsModel, b: int = 2) -> pd.DataFrame:
+    """What speaks for each norm at one cut: its gradient, its accuracy beside that of 64 x 1, and its two modes.
+
+    The gradient is measured when this is called, which trains each norm for three epochs; the rest is stored.
     """
-    every = runs()
-    rows = every[(every["model"] == model) & (every["norm"] == norm) & (every["order"] == order)]
-    table = rows.groupby("micro_batch_size")[what].agg(["mean", "std", "min", "max", "count"])
-    return table.sort_index(ascending=False)
+    rows = []
+    for norm, name in NORM_NAMES.items():
+        errors = gradient_errors(model, norm, EPOCHS_BEFORE_GRADIENTS, recipe_for(b, EFFECTIVE_BATCH // b), "shuffled")
+        error = next(row["error"] for row in errors if row["micro_batch_size"] == b)
+        shuffled, ordered = (summary(model, norm, order) for order in get_args(Order))
+        trained = summary(model, norm, "shuffled", "as_trained")[b].mean
+        rows.append(
+            {
+                "norm": name,
+                f"gradient error at {cut_name(b)}": in_words(error),
+                "accuracy, shuffled": points(shuffled[b].mean - shuffled[EFFECTIVE_BATCH].mean),
+                "accuracy, sorted": points(ordered[b].mean - ordered[EFFECTIVE_BATCH].mean),
+                "evaluation - as trained": points(shuffled[b].mean - trained),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in whole percent points, without a sign where it is nothing.
+
+    >>> points(-0.034), points(0.004)
+    ('-3 points', '0 points')
+    """
+    whole = round(100 * difference)
+    return f"{whole:+} points" if whole else "0 points"

@@ -29,6 +29,8 @@ EPOCHS, EPOCHS_BEFORE_GRADIENTS = 5, 3
 """How long is trained for an accuracy, and before a gradient of trained weights is taken."""
 LEARNING_RATE = 0.1
 """SGD's, the same for every norm; at 0.2 the frozen statistics already make training diverge for some seeds."""
+ROUNDING = 1e-12
+"""Relative gradient errors below this are what float64 leaves of a difference that is none."""
 MOST_HALVINGS = 6
 """A window is cut into at most 64 micro-batches, beside the N that was chosen."""
 
@@ -115,6 +117,12 @@ def trained(model: DigitsModel, norm: DigitsNorm, epochs: int, seed: int = 0) ->
     return copy.deepcopy(_trained(model, norm, epochs, seed))
 
 
+def window_of(task: Task, size: int, seed: int = 0) -> Batch:
+    """`size` training examples, drawn in another order than the one that `seed` trains in."""
+    (batch,) = next(training_windows(task, recipe_for(size, 1, seed + 1)))
+    return batch
+
+
 def window_gradient(model: nn.Module, task: Task, batch: Batch, micro_batch_size: int) -> Tensor:
     """What accumulation leaves in `.grad` when `batch` comes in micro-batches of this size: a vector (parameters,)."""
     model.zero_grad()
@@ -139,8 +147,7 @@ def gradient_errors(
     """
     task = digits(model, norm=norm, dtype=torch.float64)
     net = trained(model, norm, epochs, recipe.seed)
-    ((batch,),) = islice(training_windows(task, recipe_for(recipe.effective_batch_size, 1, recipe.seed + 1)), 1)
-    batch = arranged(batch, order)
+    batch = arranged(window_of(task, recipe.effective_batch_size, recipe.seed), order)
     full = window_gradient(net, task, batch, recipe.effective_batch_size)
     for size in cuts(recipe):
         if not refused(model, norm, size):
@@ -152,3 +159,8 @@ def gradient_errors(
                 "error": float((parts - full).norm() / full.norm()),
                 "cosine": float(torch.nn.functional.cosine_similarity(parts, full, dim=0)),
             }
+
+
+def in_words(error: float) -> str:
+    """A relative error: percent, or the bound of rounding."""
+    return f"less than {ROUNDING:g}" if error < ROUNDING else f"{100 * error:.{0 if error > 0.095 else 1}f} %"
