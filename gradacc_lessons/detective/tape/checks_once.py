@@ -16,9 +16,8 @@ def clips(view: View) -> Iterator[Finding]:
         yield found("clip_every_micro_batch", inside, window=first.number, clips=len(first.of("clip")))
         return
     divided = [window for window in view.windows if _before_another_backward(window, "gradient")]
-    factors = {event.factor for window in divided for event in window.of("gradient")}
-    if len(factors) == 1 and (factor := factors.pop()) is not None and 0 < factor < 1:
-        yield found("grad_divided_every_micro_batch", divided, window=divided[0].number, divisor=round(1 / factor, 6))
+    if divided and all(_divisor(window) for window in divided):
+        yield found("grad_divided_every_micro_batch", divided, window=divided[0].number, divisor=_divisor(divided[0]))
     late = [window for window in view.updated if _after_update(window, "clip")]
     if late and len(late) == sum(bool(window.of("clip")) for window in view.updated):
         yield found("clip_too_late", late, update=late[0].number)
@@ -32,11 +31,11 @@ def unscales(view: View) -> Iterator[Finding]:
         norm, scale = clip.norm or 0.0, clip.scaled or 1.0
         said = {"window": window.number, "norm": norm, "scale": scale, "small": norm / scale}
         yield found("clip_scaled_gradients", [window for window, _ in early], **said)
-    if twice := [window for window in view.windows if len(window.of("unscale")) > 1]:
-        first = twice[0]
-        yield found("unscale_twice", twice, window=first.number, times=len(first.of("unscale")))
     if inside := [window for window in view.windows if _before_another_backward(window, "unscale")]:
         yield found("unscale_inside_window", inside, window=inside[0].number)
+    elif twice := [window for window in view.windows if len(window.of("unscale")) > 1]:
+        first = twice[0]
+        yield found("unscale_twice", twice, window=first.number, times=len(first.of("unscale")))
 
 
 def schedule(view: View) -> Iterator[Finding]:
@@ -75,6 +74,13 @@ def _before_another_backward(window: Window, kind: Kind) -> bool:
         elif event.kind == "backward" and seen and event.micro_batch in window.micro_batches:
             return True
     return False
+
+
+def _divisor(window: Window) -> int:
+    """The whole number by which the gradient was divided each time; 0 if there is none."""
+    divisors = {round(1 / (event.factor or 1), 6) for event in window.of("gradient")}
+    divisor = divisors.pop()
+    return int(divisor) if not divisors and divisor > 1 and divisor.is_integer() else 0
 
 
 def _after_update(window: Window, kind: Kind) -> bool:

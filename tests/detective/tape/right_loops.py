@@ -124,7 +124,9 @@ def autocast() -> Tape:
     return tape
 
 
-def _scaled(unscale: bool, clip: float | None, give_scaler: bool, fused: bool = False, spoil: int | None = None) -> Tape:
+def _scaled(
+    unscale: bool, clip: float | None, give_scaler: bool, fused: bool = False, spoil: int | None = None
+) -> Tape:
     model, data = net(), batches()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, fused=fused)
     scaler = torch.amp.GradScaler("cpu")
