@@ -1,13 +1,16 @@
 """Lesson 06 as a page: what it shows is what the package runs, and no cell gives the prediction away."""
 
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 import torch
+from click.testing import CliRunner
 from lessons.notebook_cells import cells
 
 from gradacc_lessons.accumulation import split
+from gradacc_lessons.cli import main
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.lessons import overlap, pairs
 from gradacc_lessons.lessons.contrastive import PAIRS, PREDICTED_STEPS, error_against_steps, explore_pairs
@@ -83,3 +86,15 @@ def test_every_loss_and_model_of_the_chooser_stands_in_the_table_of_verdicts() -
     html = str(table.outputs)
     for case in CASES.values():
         assert f"<td>{case.label}</td>" in html
+
+
+def test_what_the_page_hands_to_examine_can_be_asked_for_in_a_terminal(tmp_path: Path) -> None:
+    page, file = cells(LESSON), tmp_path / "my_model.py"
+    data = "import torch\n\nfrom gradacc_lessons.lessons.overlap import masks_of\n\nmasked = masks_of(32)\n"
+    parts = page["own-cell"][: page["own-cell"].index("\n\n\nprint(")]
+    file.write_text(f"{data}{page['own-model']}\n\n\n{parts}\n", encoding="utf-8")
+    command = next(line for line in page["own-yours"].splitlines() if line.startswith("gradacc examine "))
+    asked = command.replace("my_model.py", str(file)).split()[1:]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 0, result.output
+    assert "It adds up" in result.output
