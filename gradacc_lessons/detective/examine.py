@@ -1,5 +1,6 @@
 """Can this model with this loss be accumulated? Runs it under changed conditions and says why not."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from gradacc_lessons.detective.examination import wording
 from gradacc_lessons.detective.examination.batches import copied, examples_in, rows, starts_of
 from gradacc_lessons.detective.examination.causes import investigate
 from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
+from gradacc_lessons.detective.examination.errors import words_of
 from gradacc_lessons.detective.examination.keep import settings_kept
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -82,6 +84,8 @@ def examine(
         raise ExamineError(f"the model must be a torch.nn.Module, not {type(model).__name__}")
     if not callable(loss_fn):
         raise ExamineError(f"loss_fn must be a function loss_fn(model, batch), not {type(loss_fn).__name__}")
+    if count is not None and not callable(count):
+        raise ExamineError(f"count must be a function count(micro_batch), not {type(count).__name__}")
     pieces = starts_of(examples_in(batch), micro_batch_size)
     with settings_kept():
         counts = None if count is None else _counts(count, batch, pieces)
@@ -108,7 +112,8 @@ def _counts(count: Count, batch: Any, pieces: list[tuple[int, int]]) -> list[flo
         try:
             counts.append(float(count(copied(batch, rows(start, size)))))
         except Exception as error:
-            raise ExamineError(f"count(micro_batch) fails on micro-batch {k + 1} of {len(pieces)}: {error}") from error
-    if min(counts) < 0 or not sum(counts):
+            where = f"micro-batch {k + 1} of {len(pieces)}"
+            raise ExamineError(f"count(micro_batch) fails on {where}: {words_of(error)}") from error
+    if not all(0 <= number < math.inf for number in counts) or not sum(counts):
         raise ExamineError(f"count(micro_batch) must give how many items count, not {counts}")
     return counts

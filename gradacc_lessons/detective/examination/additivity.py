@@ -37,12 +37,27 @@ class Fit:
 def ask_about_additivity(case: Case, whole: Run, pieces: list[Run]) -> Fit | None:
     """The weights that fit, without or with modules that mix; adds the causes. None if nothing fits."""
     fit = _fit(case, [], whole, pieces)
+    if fit is None and case.hidden:
+        return None  # whatever differs may be chance
+    if fit is None and case.draws is None and whole.draws:
+        fit = _with_rows_of_their_own(case)
     if fit is None and case.draws is not None and case.draws.ambiguous:
         fit = _in_turns(case)
     if fit is None:
         fit = _behind_what_mixes(case)
     if fit is not None and not fit.usual:
         case.findings.add("unequal_items", item_weights=fit.weights)
+    return fit
+
+
+def _with_rows_of_their_own(case: Case) -> Fit | None:
+    """Code that seeds in every forward draws the same whatever the seed: the rows of all micro-batches are alike."""
+    case.draws = case.recorder()
+    fit = _fit(case, [])
+    if fit is None:
+        case.draws = None
+    else:
+        case.findings.add("randomness", seeded_within=True)
     return fit
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from copy import copy
+from operator import index
 from typing import Any
 
 from torch import Tensor
@@ -31,8 +32,9 @@ def examples_in(batch: Any) -> int:
 
 def starts_of(examples: int, micro_batch_size: Any) -> list[tuple[int, int]]:
     """(first example, number of examples) of each micro-batch. ExamineError for a size that cuts nothing."""
-    if not isinstance(micro_batch_size, int) or isinstance(micro_batch_size, bool):
+    if isinstance(micro_batch_size, bool) or not hasattr(micro_batch_size, "__index__"):
         raise ExamineError(f"micro_batch_size is a whole number of examples, not {micro_batch_size!r}")
+    micro_batch_size = index(micro_batch_size)
     if not 1 <= micro_batch_size < examples:
         advice = "there is nothing to accumulate" if micro_batch_size >= examples else "it must be at least 1"
         if examples == 1:

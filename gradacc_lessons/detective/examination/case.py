@@ -37,6 +37,8 @@ class Case:
     """Random numbers that are drawn once, if they change the gradient."""
     draws_per_piece: Sequence[int] = ()
     """How often each micro-batch draws by itself."""
+    hidden: bool = False
+    """Whether random numbers come from where no seed reaches."""
     unrepeatable: bool = False
     """Whether some random numbers cannot be given again."""
 
@@ -48,7 +50,7 @@ class Case:
     @property
     def unmatched(self) -> bool:
         """Whether micro-batches drew numbers of their own: what differs may then be chance."""
-        return self.unrepeatable or (self.draws is not None and self.draws.missed > 0)
+        return self.hidden or self.unrepeatable or (self.draws is not None and self.draws.missed > 0)
 
     def recorder(self, layout: Layout = "contiguous") -> Draws:
         """For random numbers that are drawn once."""

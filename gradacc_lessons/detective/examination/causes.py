@@ -15,7 +15,7 @@ from gradacc_lessons.detective.examination.findings import Findings
 from gradacc_lessons.detective.examination.gradients import Gradient
 from gradacc_lessons.detective.examination.keep import same_states, versions_kept
 from gradacc_lessons.detective.examination.precision import widen
-from gradacc_lessons.detective.examination.reach import Reach
+from gradacc_lessons.detective.examination.reach import Reach, refuse_what_has_no_numbers
 from gradacc_lessons.detective.examination.states import ask_about_state, fresh_runs
 from gradacc_lessons.detective.examination.weights import FLOAT64, NATIVE, Tolerance, Weights
 
@@ -40,6 +40,7 @@ def investigate(
     """Ask everything. The caller's objects are put back, whatever happens. ExamineError for what cannot be run."""
     roots = {"": model, "loss_fn": loss_fn}
     reach = Reach(roots)
+    refuse_what_has_no_numbers(reach)
     native = Bench(model, loss_fn, batch, pieces, parameters_of(model, reach), reach)
     total = sum(counts) if counts is not None else 0
     expected = weigh.equal(len(pieces)) if counts is None else tuple(count / total for count in counts)
@@ -81,6 +82,8 @@ def parameters_of(model: nn.Module, reach: Reach) -> dict[str, Tensor]:
     for name, tensor in reach.tensors.items():
         if tensor.requires_grad and tensor.is_leaf and id(tensor) not in known and not name.endswith(".grad"):
             found[name if name not in found else f"loss: {name}"] = tensor
+    if not found:
+        raise ExamineError("no parameter requires a gradient: unfreeze what is to be trained, with requires_grad_()")
     return found
 
 
@@ -103,9 +106,10 @@ def _widen(case: Case) -> None:
     """Go on in float64, if the model can."""
     native = case.bench
     try:
-        widen(native.reach)
-        reach = Reach(case.roots)
-        wide = replace(native, reach=reach, wide=True)
+        native.start.put_back()
+        instead = widen(case.roots, native.reach)
+        parameters = {name: instead.get(id(parameter), parameter) for name, parameter in native.parameters.items()}
+        wide = replace(native, parameters=parameters, reach=Reach(case.roots), wide=True)
         wide.run(None)
         case.bench = wide
     except (ExamineError, RuntimeError, TypeError) as error:
@@ -118,7 +122,7 @@ def _ask_about_randomness(case: Case, free: list[Run]) -> None:
     """Whether random numbers change the gradient; if so, they are drawn once from here on."""
     first, again = case.bench.run(None), case.bench.run(None)
     if case.differ(first, again):
-        case.unrepeatable = True
+        case.hidden = True
         case.findings.add("randomness", repeats=False)
         return
     if not first.moved:

@@ -77,11 +77,15 @@ class Snapshot:
 
 @contextmanager
 def settings_kept() -> Iterator[None]:
-    """What belongs to the whole process: every random generator, torch's default dtype and its gradient mode."""
+    """What belongs to the whole process: every random generator, torch's default dtype and its gradient mode.
+
+    Inference mode is left for the body: what is made in it has no gradient.
+    """
     states = everybodys_generators()
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     try:
-        yield
+        with torch.inference_mode(False):
+            yield
     finally:
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(grad)
@@ -252,6 +256,17 @@ def _write(place: Place, content: Any) -> None:
             holder.update(content)
     elif now is not content:
         _write_entry(place, content)
+
+
+def exchange(place: Place, instead: dict[int, Any]) -> None:
+    """Put other objects where those with these ids are."""
+    now = _read(place)
+    if place.kind == "mapping":
+        _write(place, {key: instead.get(id(value), value) for key, value in now.items()})
+    elif place.kind in ("list", "deque"):
+        _write(place, [instead.get(id(value), value) for value in now])
+    elif place.kind != "set" and id(now) in instead:
+        _write(place, instead[id(now)])
 
 
 def _write_entry(place: Place, content: Any) -> None:

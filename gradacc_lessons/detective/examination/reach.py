@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gradacc_lessons.detective.examination.errors import ExamineError
+
 MOST_OBJECTS = 1_000_000
 """A walk ends here: what lies further away is not the model's."""
 _LEAVES = (
@@ -206,6 +208,7 @@ class Reach:
 _VISITS: list[tuple[Any, Callable[[Reach, str, Any], None]]] = [
     (Tensor, Reach._tensor),
     (nn.Module, Reach._module),
+    (random.SystemRandom, Reach._skip),
     (RANDOM_OBJECTS, Reach._generator),
     (np.ndarray, Reach._array),
     (dict, Reach._mapping),
@@ -245,3 +248,20 @@ def _slots(kind: type) -> list[str]:
     slots = vars(kind).get("__slots__", ())
     slots = (slots,) if isinstance(slots, str) else tuple(slots)
     return [slot for slot in slots if slot not in ("__dict__", "__weakref__")]
+
+
+def refuse_what_has_no_numbers(reach: Reach) -> None:
+    """ExamineError, in one sentence, for a model that cannot be run here and put back."""
+    for name, module in reach.modules.items():
+        if isinstance(module, nn.parallel.DistributedDataParallel):
+            raise ExamineError(
+                f"{name or 'the model'} is wrapped in DistributedDataParallel, which sends gradients to other "
+                "processes: examine the module inside, its .module"
+            )
+    for name, tensor in reach.tensors.items():
+        if nn.parameter.is_lazy(tensor):
+            raise ExamineError(f"{name} has no shape yet, as its layer is lazy: run the model once on a batch first")
+        if tensor.is_meta:
+            raise ExamineError(f"{name} is on the meta device and has no numbers: give the model real weights")
+        if type(tensor).__name__ == "DTensor":
+            raise ExamineError(f"{name} is sharded over several processes: examine a model that is whole")
