@@ -8,11 +8,12 @@ import pytest
 import torch
 from lessons.notebook_cells import cells
 
+from gradacc_lessons.accumulation import accumulate, split, windows
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.detective.faults import TAUGHT_SOURCE
 from gradacc_lessons.lessons.tails import LOOPS, applied_gradients, explore_tails, loop_of, unit_trace
 from gradacc_lessons.lessons.token_weights import WARM_UP, explore_weights
-from gradacc_lessons.lessons.training import collect
+from gradacc_lessons.lessons.training import collect, parameters
 from gradacc_lessons.quiz.exercise import build, same_code
 from gradacc_lessons.quiz.exercises_uneven import FIX_TAIL
 
@@ -62,6 +63,21 @@ def test_the_three_numbers_differ_and_the_first_is_the_mean_over_all_tokens(page
     assert min(abs(a - b) for a, b in pairwise(losses)) > 0.05
     for b in (8, 3, 2, 1):
         assert page["mean_of_tokens"](page["model"], page["split"](page["eight"], b)) == pytest.approx(whole, rel=1e-12)
+
+
+def test_the_streams_updates_are_those_of_accumulate_short_window_included(page: dict[str, Any]) -> None:
+    task, most = page["task"], 0.2
+    streamed, counted = (page["after"](0) for _ in range(2))
+    rates = [torch.optim.SGD(model.parameters(), lr=0.5) for model in (streamed, counted)]
+    stream = iter(split(page["eight"], 1))
+    for window in windows(split(page["eight"], 1), 3):
+        page["update_from"](stream, streamed, rates[0], 3, most)
+        accumulate(counted, window, task.loss_sum, task.count)
+        torch.nn.utils.clip_grad_norm_(counted.parameters(), most)
+        rates[1].step()
+        rates[1].zero_grad()
+    assert next(stream, None) is None
+    assert float((parameters(streamed) - parameters(counted)).abs().max()) <= 1e-12
 
 
 def test_the_trace_of_the_page_is_the_explorers() -> None:
