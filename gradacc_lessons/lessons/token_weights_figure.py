@@ -77,8 +77,10 @@ class WeightFigure(TwoPanels):
         self._median.set_data([errors.median()], [data["cosine"].median()])
         self._guess.set_data([guess, guess] if known else [], [0, 1] if known else [])
         self._guess_words.set_text(f"your prediction: {guess:g} %" if known else "")
-        if known:
-            self._guess_words.set_x(guess + 0.015 * reach)
+        if known:  # on the side of the line where there is room
+            far = guess > 0.5 * reach
+            self._guess_words.set_x(guess + (-0.015 if far else 0.015) * reach)
+            self._guess_words.set_horizontalalignment("right" if far else "left")
         return weight_sentence(data)
 
     def _show_window(self, tokens: Any, weights: Any) -> None:

@@ -238,12 +238,15 @@ def test_many_micro_batches_have_no_numbers(means: pd.DataFrame) -> None:
     assert not any(words.get_text() for words in drawn(row)._numbers)
 
 
-@pytest.mark.parametrize("guess", [0.0, 3.0, 77.0, 400.0, 1e6])
+@pytest.mark.parametrize("guess", [0.0, 3.0, 77.0, 251.0, 384.0, 400.0, 1e6])
 def test_a_prediction_is_drawn_whatever_it_is(means: pd.DataFrame, guess: float) -> None:
     figure = WeightFigure()
     assert figure.draw(means.assign(prediction=guess)).endswith(f"You predicted {guess:g} %, for b = 1 and N = 8.")
     assert figure._guess.get_xdata()[0] == guess <= figure._plane.get_xlim()[1]
     assert figure._guess_words.get_text() == f"your prediction: {guess:g} %"
+    figure.png()
+    words, panel = figure._guess_words.get_window_extent(), figure._plane.get_window_extent()
+    assert panel.x0 <= words.x0 and words.x1 <= panel.x1
 
 
 def test_the_table_has_the_smallest_and_the_largest_by_value(means: pd.DataFrame) -> None:
