@@ -78,7 +78,7 @@ class WeightFigure(TwoPanels):
         self._guess.set_data([guess, guess] if known else [], [0, 1] if known else [])
         self._guess_words.set_text(f"your prediction: {guess:g} %" if known else "")
         if known:  # on the side of the line where there is room
-            far = guess > 0.5 * reach
+            far = guess >= 0.5 * reach
             self._guess_words.set_x(guess + (-0.015 if far else 0.015) * reach)
             self._guess_words.set_horizontalalignment("right" if far else "left")
         return weight_sentence(data)
@@ -134,10 +134,7 @@ def weight_table(data: pd.DataFrame) -> pd.DataFrame:
         ("weight of one token, first window", data["weights"].iloc[0], "{:.2g}".format),
     ]
     return pd.DataFrame(
-        [
-            {"measured": name, "smallest": said(min(values)), "largest": said(max(values))}
-            for name, values, said in rows
-        ]
+        [{"measured": name, "smallest": said(min(values)), "largest": said(max(values))} for name, values, said in rows]
     )
 
 
