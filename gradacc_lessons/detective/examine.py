@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -32,16 +33,16 @@ class Examination:
     table: pd.DataFrame
     """A row per parameter: parameter, relative_error, cosine, ratio (accumulated to whole)."""
     said: Text
-    """What was found, in both languages."""
+    """What was found and what to do, in both languages: a line for the verdict, and one for each cause."""
     remedies: tuple[Text, ...]
-    """What to do, one for each cause."""
+    """What to do alone, for each cause."""
     relative_error: float
     """|accumulated - whole| / |whole| of all parameters together."""
     weights: tuple[float, ...]
     """What each micro-batch's loss was multiplied by in `table`: 1/N, its share of the counts, or 1 for a sum."""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """What was seen: `modules` that mix examples, `state` that moves, `item_weights` that fit, and why there was no
-    `float64`, where there was none."""
+    """What was seen: `modules` that mix examples, with their `kinds`, `state` that moves, `item_weights` that fit and
+    what is `counted` by them, and why there was no `float64`, where there was none."""
     language: Language = "en"
     """The language of `message`, and of what is shown."""
 
@@ -55,8 +56,12 @@ class Examination:
         return self.said.to(language)
 
     def __str__(self) -> str:
-        remedies = [f"- {remedy.to(self.language)}" for remedy in self.remedies]
-        return "\n".join([self.message, *remedies, "", self.table.to_string(index=False)])
+        return f"{self.message}\n\n{self.table.to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        paragraphs = "".join(f"<p>{escape(part)}</p>" for part in self.message.split("\n"))
+        table = self.table.to_html(index=False, border=0, float_format="{:.3g}".format)
+        return f'<div lang="{self.language}">{paragraphs}{table}</div>'
 
 
 def examine(

@@ -47,6 +47,8 @@ def ask_about_additivity(case: Case, whole: Run, pieces: list[Run]) -> Fit | Non
         fit = _behind_what_mixes(case)
     if fit is not None and not fit.usual:
         case.findings.add("unequal_items", item_weights=fit.weights)
+        if case.counted:
+            case.findings.evidence["count_weights"] = case.expected
     return fit
 
 
@@ -79,13 +81,19 @@ def _behind_what_mixes(case: Case) -> Fit | None:
     if not mixed and not case.unmatched:
         blamed = _mixing_in_backward(case)
         if blamed is not None:
-            case.findings.add("batch_statistics", modules=(blamed,), backward=True)
+            _blame(case, [blamed], backward=True)
             return None
     if own:
-        case.findings.add("batch_statistics", modules=tuple(dict.fromkeys(own)))
+        _blame(case, own)
     if len(own) < len(mixed) or (fit is None and not case.unmatched):
         case.findings.add("loss_not_additive")
     return fit
+
+
+def _blame(case: Case, modules: list[str], **evidence: Any) -> None:
+    names = tuple(dict.fromkeys(modules))
+    kinds = tuple(type(case.bench.reach.modules[name]).__name__ for name in names)
+    case.findings.add("batch_statistics", modules=names, kinds=kinds, **evidence)
 
 
 def _makes_rows(one: Mixed) -> bool:

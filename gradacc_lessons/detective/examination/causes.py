@@ -68,6 +68,8 @@ def _ask(case: Case, tell: Callable[[str], object]) -> None:
     fit = ask_about_additivity(case, whole, pieces)
     weights = fit.weights if fit is not None and fit.kind == "sum" else case.expected
     _as_people_do(case, weights, whole, carried)
+    if case.draws is not None and case.unmatched and (fit is None or not fit.usual):
+        found.evidence["unmatched"] = True
     if fit is not None and fit.usual and not found.causes & {"batch_statistics", "loss_not_additive"}:
         _ask_about_precision(found, list(native.parameters), *own, weights)
     if not found.touching and not weigh.agree(found.rows):
@@ -123,7 +125,7 @@ def _ask_about_randomness(case: Case, free: list[Run]) -> None:
     first, again = case.bench.run(None), case.bench.run(None)
     if case.differ(first, again):
         case.hidden = True
-        case.findings.add("randomness", repeats=False)
+        case.findings.add("randomness", unrepeated=True)
         return
     if not first.moved:
         return

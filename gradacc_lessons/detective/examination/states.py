@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gradacc_lessons.detective.examination.bench import Run
 from gradacc_lessons.detective.examination.case import Case
-from gradacc_lessons.detective.examination.errors import ExamineError
+from gradacc_lessons.detective.examination.errors import ExamineError, words_of
 from gradacc_lessons.detective.examination.keep import Snapshot
 from gradacc_lessons.detective.examination.reach import Reach
 
@@ -31,7 +31,7 @@ def ask_about_state(
         for k in range(case.number):
             carried.append(case.run(k, fresh=k == 0))
     except ExamineError as error:
-        case.findings.add("module_state", state=tuple(after_last), stops=str(error))
+        case.findings.add("module_state", state=tuple(after_last), stops=words_of(error.__cause__ or error))
         return pieces
     after = case.changes()
     touches = any(case.differ(one, other) for one, other in zip(pieces, carried, strict=True))

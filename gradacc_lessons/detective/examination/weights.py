@@ -163,16 +163,17 @@ def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tol
 
 
 def guesses(micro_batches: Sequence[Any]) -> dict[str, Weights]:
-    """Weights that the numbers in the batch suggest: examples, labels that count, true entries of a mask."""
+    """Weights that the batch suggests, by the code for them: examples, labels that count, true entries of a mask."""
     found: dict[str, Weights] = {}
     tensors = [dict(named_tensors(micro_batch)) for micro_batch in micro_batches]
     for name in tensors[0]:
         parts = [part[name] for part in tensors]
         if not parts[0].dim() or parts[0].is_complex():
             continue
-        found.setdefault("examples", _shares([len(part) for part in parts]))
+        if not found:
+            found[f"len({name})"] = _shares([len(part) for part in parts])
         if not parts[0].is_floating_point() and parts[0].dtype != torch.bool:
-            found[f"{name} >= 0"] = _shares([float((part >= 0).sum()) for part in parts])
+            found[f"({name} >= 0).sum()"] = _shares([float((part >= 0).sum()) for part in parts])
         found[f"{name}.sum()"] = _shares([float(part.double().sum()) for part in parts])
     return {name: weights for name, weights in found.items() if weights and min(weights) >= 0}
 

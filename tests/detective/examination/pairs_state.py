@@ -113,7 +113,7 @@ def a_moving_average_in_a_float() -> Parts:
             self.average = 0.0
 
         def forward(self, x: Tensor) -> Tensor:
-            self.average = 0.9 * self.average + 0.1 * float(x.mean())
+            self.average = 0.9 * self.average + 0.1 * float(x.detach().mean())
             return x if self.training else x - self.average
 
     return Parts(mlp(Averaged()), cross_entropy, batch())
