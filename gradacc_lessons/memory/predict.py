@@ -77,6 +77,7 @@ def predict_window(
         real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), training_as_usual(recipe):
         tracker = _followed(build_model, loss_fn, [real[size] for size in traced], recipe)
+    _refuse_leftovers(tracker)
     refuse_uncounted(tracker.operations)
     timeline, parts, phase = profile_of(tracker)
     # All further micro-batches do what the second did; until their turn comes they only wait.
@@ -105,7 +106,11 @@ def _followed(build_model: Callable[[], nn.Module], loss_fn: LossFunction, real:
             if unused:  # what never gets a gradient has no state either
                 tracker, _ = _second_window(model, batches, loss_fn, recipe, unused)
         tracker.forget()
-        del model, batches
+    return tracker
+
+
+def _refuse_leftovers(tracker: Tracker) -> None:
+    """CannotCount if something outside the prediction holds tensors without numbers."""
     if tracker.left_over():
         gc.collect()  # a model may refer to itself
         if tracker.left_over():
@@ -113,7 +118,6 @@ def _followed(build_model: Callable[[], nn.Module], loss_fn: LossFunction, real:
                 "loss_fn or the model keeps tensors in something that outlives them, such as a list: a prediction "
                 "leaves tensors without numbers there. Empty it, and keep them in the training loop instead"
             )
-    return tracker
 
 
 def _second_window(

@@ -49,6 +49,8 @@ _WEIGHTS = {"aten::convolution": {1, 2}, "aten::convolution_backward": {2}}
 """Arguments that do not grow with the batch."""
 _UPSAMPLING = ("aten::upsample", "aten::_upsample")
 """Operations whose backward repeats the input's sizes as an argument."""
+MAY_TAKE_SCRATCH = frozenset().union(_LEADING, _WITH_MIXED_DTYPES, _IN_ANOTHER_DTYPE, _INDEXING)
+"""The names of all operations that `kernel` or `mask_bytes` says something about."""
 PROBE_BYTES = 4 * 2**20
 """Scratch is linear in the batch. Larger operations are probed at about this size and twice it, and continued."""
 LEAST = 2
@@ -175,6 +177,7 @@ def mask_bytes(operation: Any, arguments: tuple[Any, ...], result: Any) -> int:
     return sum(mask.dim() * (chosen.numel() // max(rest, 1)) * torch.int64.itemsize for mask in masks)
 
 
+@cache
 def scratch_bytes(kernel: Kernel) -> int:
     """The most that this kernel has in use at one moment beyond its arguments and its results."""
     whole = kernel.leading

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 from weakref import ref
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradacc_lessons.memory.scratch import Kernel, kernel, mask_bytes
+from gradacc_lessons.memory.scratch import MAY_TAKE_SCRATCH, Kernel, kernel, mask_bytes
 from gradacc_lessons.memory.uncounted import IN_BACKWARD, LAZY, CannotCount
 from gradacc_lessons.memory.walk import Optimizers, optimizers_in, tensors_in
 
@@ -38,7 +38,11 @@ _KEEP_ROOM_FOR_EACH = {"aten::binary_cross_entropy", "aten::mse_loss", "aten::sm
 """Losses whose one number keeps the room of the numbers that it is the mean of. Fake tensors do not know it."""
 
 
-@dataclass
+_backward_now = torch._C._current_graph_task_id
+"""-1 outside of a backward. torch.utils.checkpoint asks the same way; there is no public name for it."""
+
+
+@dataclass(slots=True)
 class Piece:
     """One piece of memory: a tensor's storage, from its birth to its death."""
 
@@ -69,6 +73,7 @@ class Tracker(AbstractContextManager["Tracker"]):
         self._reused: list[tuple[Piece, int]] = []
         self._live: dict[int, tuple[Piece, _Storage, int]] = {}
         self._left: list[ref[Any]] = []
+        self._traits: dict[int, _Traits] = {}
         self._masked = -1
         self._updating = self._updated = False
         self._mode = _Watch(self)
@@ -99,30 +104,50 @@ class Tracker(AbstractContextManager["Tracker"]):
             if piece.died == operation:
                 piece.died = operation - 1
         self._settle_phases()
-        made = [storage() for piece, storage, _ in self._live.values() if piece.born >= 0]
-        self._left = [ref(storage) for storage in made if storage is not None]
+        # What an operation was given and nobody was seen to make is the caller's own.
+        kept = (
+            storage() for piece, storage, _ in self._live.values() if piece.born >= 0 and piece.category != "inputs"
+        )
+        self._left = [ref(storage) for storage in kept if storage is not None]
         self._live.clear()  # and with it the references that would go on counting
 
-    def watch(self, operation: Any, arguments: tuple[tuple[Any, ...], dict[str, Any]], result: Any) -> None:
+    def watch(self, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> None:
         """One operation has run."""
-        name = operation.name()
-        self.operations.add(name)
-        for tensor in tensors_in(arguments[0]) + (tensors_in(arguments[1]) if arguments[1] else []):
-            # Nothing was seen to make it: a batch that was loaded meanwhile, say. It counts from here on.
-            self._add(tensor, "inputs", born=len(self._stages))
-        self._enter_phase(self._phase(operation))
-        if self._stages[-1] == "backward":
-            self.operations.add(name + IN_BACKWARD)
-        size = arguments[0][0].nbytes if name in _KEEP_ROOM_FOR_EACH else 0
-        for tensor in tensors_in(result):
-            self._add(tensor, None, born=len(self._stages) - 1, at_least=size)
-        used = kernel(operation, *arguments, result) or mask_bytes(operation, arguments[0], result)
-        if used:
-            self.kernels.append((len(self._stages) - 1, used))
-        if self._stages[-1] == "backward" and name in ("aten::logical_or_", "aten::mul.Tensor"):
-            self._room_for_the_largest(name, arguments[0][0], result)
-        if name in _IN_PLACE_WHEN_ALONE and self._stages[-1] == "backward":
-            self._reuse(arguments[0][0], result)
+        traits = self._traits.get(id(operation)) or self._learn(operation)
+        if traits.computes_nothing:
+            return
+        now, live = len(self._stages), self._live
+        for value in (*arguments, *options.values()) if options else arguments:
+            # Nothing was seen to make what is new here: a batch that was loaded meanwhile, say. It counts from here on.
+            if isinstance(value, Tensor):
+                if _key(value) not in live:
+                    self._add(value, "inputs", born=now)
+            elif type(value) is list:
+                for tensor in tensors_in(value):
+                    if _key(tensor) not in live:
+                        self._add(tensor, "inputs", born=now)
+        stage = self._phase(traits.makes_something)
+        self._enter_phase(stage)
+        size = arguments[0].nbytes if traits.keeps_room else 0
+        for tensor in (result,) if isinstance(result, Tensor) else tensors_in(result):
+            self._add(tensor, None, born=now, at_least=size)
+        if traits.may_take_scratch:
+            used = kernel(operation, arguments, options, result) or mask_bytes(operation, arguments, result)
+            if used:
+                self.kernels.append((now, used))
+        if stage == "backward":
+            self.operations.add(traits.name_in_backward)
+            if traits.finds_the_largest:
+                self._room_for_the_largest(traits.name, arguments[0], result)
+            if traits.in_place_when_alone:
+                self._reuse(arguments[0], result)
+
+    def _learn(self, operation: Any) -> "_Traits":
+        traits = _traits(operation)
+        if not traits.computes_nothing:
+            self.operations.add(traits.name)
+        self._traits[id(operation)] = traits
+        return traits
 
     def _reuse(self, first: Any, total: Any) -> None:
         # If nobody else holds the first, it is gone right after this operation: then its memory would have become that
@@ -144,26 +169,27 @@ class Tracker(AbstractContextManager["Tracker"]):
         elif now == self._masked + 3:
             self._live[result.untyped_storage()._cdata][0].born = self._masked
 
-    def _phase(self, operation: Any) -> _Stage:
+    def _phase(self, makes_something: bool) -> _Stage:
         if self._updating:
             return "update"
         stage: _Stage = self._stages[-1] if self._stages else "forward"
         # After the update come zeros and averages of weights, in place. What makes something new is a model again.
-        if stage == "update" and self._updated and not _makes_something(operation):
+        if stage == "update" and self._updated and not makes_something:
             return "update"
         # Backward runs without a graph of its own; where one is made, activations are being computed again.
         if torch.is_grad_enabled():
             return "forward"
-        if _in_backward():
+        if _backward_now() != -1:
             return "backward"
         if stage == "update":
             return "evaluation" if self._updated else "update"
         return "update" if stage == "backward" else stage  # after a backward: clipping, say
 
     def _enter_phase(self, phase: _Stage) -> None:
-        if self._stages and self._stages[-1] == "backward" and phase != "backward":
+        if phase == "backward":
+            self._updated = False
+        elif self._stages and self._stages[-1] == "backward":
             self._mark_gradients()
-        self._updated &= phase != "backward"
         self._stages.append(phase)
 
     def _settle_phases(self) -> None:
@@ -176,11 +202,12 @@ class Tracker(AbstractContextManager["Tracker"]):
         self.phases = settled
 
     def _add(self, tensor: Tensor, category: Category | None, born: int = -1, at_least: int = 0) -> None:
-        if tensor.layout is not torch.strided or tensor.is_nested:
+        try:
+            storage = tensor.untyped_storage()
+        except RuntimeError:  # it has none of its own
             for part in _parts(tensor):
                 self._add(part, category, born)
             return
-        storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
         if (known := self._live.get(key)) is not None:
             if known[2] == size:
@@ -188,9 +215,13 @@ class Tracker(AbstractContextManager["Tracker"]):
                     known[0].category = category
                 return
             self._died(key)
+        if tensor.is_nested:
+            _parts(tensor)
         piece = Piece(max(size, at_least), born, category)
         self.pieces.append(piece)
-        self._live[key] = piece, _Storage(storage, key, self), size
+        reference = _Storage(storage, self._freed)
+        reference.key = key
+        self._live[key] = piece, reference, size
 
     def forget(self) -> None:
         """Let go of the caller's objects; what was counted stays."""
@@ -200,9 +231,9 @@ class Tracker(AbstractContextManager["Tracker"]):
         """Whether a tensor that was made while this watched still lives."""
         return any(storage() is not None for storage in self._left)
 
-    def freed(self, key: int) -> None:
-        """The storage with this key is gone."""
-        self._died(key)
+    def _freed(self, storage: "_Storage") -> None:
+        if storage.key in self._live:
+            self._died(storage.key)
 
     def _died(self, key: int) -> None:
         piece, *_ = self._live.pop(key)
@@ -240,25 +271,56 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if func.namespace in ("prim", "profiler"):  # computes nothing
-            return result
-        self._tracker.watch(func, (args, kwargs), result)
+        self._tracker.watch(func, args, kwargs, result)
         return result
 
 
 class _Storage(ref):  # type: ignore[type-arg]
     """A weak reference that knows which entry it stands for."""
 
-    __slots__ = ("key", "tracker")
+    __slots__ = ("key",)
+    key: int
 
-    def __init__(self, storage: Any, key: int, tracker: Tracker) -> None:
-        self.key, self.tracker = key, tracker
 
-    def __new__(cls, storage: Any, key: int, tracker: Tracker) -> Self:
-        return super().__new__(cls, storage, cls._gone)
+class _Traits(NamedTuple):
+    """What is asked of an operation each time it runs, and is always the same."""
 
-    def _gone(self) -> None:
-        self.tracker.freed(self.key)
+    operation: Any
+    """Kept, so that its id stays its own."""
+    name: str
+    name_in_backward: str
+    computes_nothing: bool
+    makes_something: bool
+    """Whether it returns new memory: it writes into nothing, and what it returns is no view."""
+    may_take_scratch: bool
+    keeps_room: bool
+    in_place_when_alone: bool
+    finds_the_largest: bool
+    """Whether it is one of those that find the largest number of all in backward."""
+
+
+def _traits(operation: Any) -> _Traits:
+    name, schema = operation.name(), operation._schema
+    return _Traits(
+        operation,
+        name,
+        name + IN_BACKWARD,
+        operation.namespace in ("prim", "profiler"),
+        not schema.is_mutable and all(returned.alias_info is None for returned in schema.returns),
+        name in MAY_TAKE_SCRATCH,
+        name in _KEEP_ROOM_FOR_EACH,
+        name in _IN_PLACE_WHEN_ALONE,
+        name in ("aten::logical_or_", "aten::mul.Tensor"),
+    )
+
+
+def _key(tensor: Tensor) -> int | None:
+    """What its storage is known by; None if it has none of its own."""
+    try:
+        key: int = tensor.untyped_storage()._cdata
+    except RuntimeError:
+        return None
+    return key
 
 
 def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -267,14 +329,3 @@ def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
         return tensor._indices(), tensor._values()
     layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
     raise CannotCount(f"this run has a {layout} tensor, whose memory cannot be looked at: it is not counted here")
-
-
-def _makes_something(operation: Any) -> bool:
-    """Whether an operation returns new memory: it writes into nothing, and what it returns is no view."""
-    schema = operation._schema
-    return not schema.is_mutable and all(returned.alias_info is None for returned in schema.returns)
-
-
-def _in_backward() -> bool:
-    """torch.utils.checkpoint asks the same way; there is no public name for it."""
-    return torch._C._current_graph_task_id() != -1

@@ -27,7 +27,10 @@ def _collect(value: Any, found: list[Tensor]) -> None:
     elif isinstance(value, list | tuple):
         for inner in value:
             if type(inner) not in _PLAIN:
-                _collect(inner, found)
+                if isinstance(inner, Tensor):  # without a call for each
+                    found.append(inner)
+                else:
+                    _collect(inner, found)
     elif type(value) is dict or isinstance(value, Mapping):
         for inner in value.values():
             _collect(inner, found)

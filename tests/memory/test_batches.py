@@ -203,3 +203,13 @@ def test_inputs_of_another_dtype_than_the_model_are_said():
 
     with pytest.raises(ValueError, match=r"of one dtype, not of torch\.float32 and torch\.float64, at line"):
         predict_peak(lambda: nn.Linear(WIDTH, CLASSES), loss_fn, tensors, Recipe(4, 2))
+
+
+MASK = torch.arange(CLASSES) % 2 == 0
+
+
+def test_constants_of_the_callers_own_are_no_fault():
+    def loss_fn(model, batch):
+        return model(batch[0])[:, MASK].mean()
+
+    assert predict_peak(lambda: nn.Linear(WIDTH, CLASSES), loss_fn, tensors, Recipe(4, 2)).peak_bytes > 0
