@@ -24,8 +24,9 @@ def grad_cache(
     """Add to `.grad` the gradient of `loss_fn` over all embeddings of a window, micro-batch by micro-batch.
 
     `window` are the micro-batches behind one update; their sizes may differ. `embed(model, batch)` gives one or more
-    tensors of (examples, features), such as those of images and of texts; `loss_fn` takes as many, of the whole
-    window, and returns a scalar. Parameters that only the loss uses, such as a temperature, get their gradient too.
+    tensors of (rows, features), such as those of images and of texts, or of questions and of twice as many answers;
+    `loss_fn` takes as many, of the whole window, and returns a scalar. Parameters that only the loss uses, such as a
+    temperature, get their gradient too.
 
     Each example is embedded twice, the second time from the same random state: dropout draws the same masks. What
     a forward changes (running statistics, an EMA) changes twice. Examples may meet in the loss, not in `embed`: a
@@ -42,15 +43,15 @@ def grad_cache(
             cache.append(embed(model, batch))
     if not cache:
         raise ValueError("a window needs at least 1 micro-batch")
-    embeddings: list[Any] = [torch.cat(pieces).requires_grad_() for pieces in zip(*cache, strict=True)]
+    by_encoder = list(zip(*cache, strict=True))
+    embeddings: list[Any] = [torch.cat(pieces).requires_grad_() for pieces in by_encoder]
     loss = loss_fn(*embeddings)
     loss.backward()  # 2: what the loss asks of each embedding
-    start = 0
-    for batch, state, pieces in zip(window, states, cache, strict=True):  # 3: embed again, with a graph
+    asked = [e.grad.split([len(rows) for rows in pieces]) for e, pieces in zip(embeddings, by_encoder, strict=True)]
+    for batch, state, rows in zip(window, states, zip(*asked, strict=True), strict=True):
         set_random_state(state)
-        rows = slice(start, start := start + len(pieces[0]))
-        again = zip(embed(model, batch), embeddings, strict=True)
-        torch.stack([(z * e.grad[rows]).sum() for z, e in again]).sum().backward()
+        again = embed(model, batch)  # 3: with a graph, and the same draws
+        torch.stack([(z * row).sum() for z, row in zip(again, rows, strict=True)]).sum().backward()
     return float(loss.detach())
 
 

@@ -87,6 +87,25 @@ def test_two_encoders_and_a_temperature_with_dropout_too(seed: int, dropout: flo
         model.zero_grad()
 
 
+def test_encoders_may_give_other_numbers_of_rows() -> None:
+    """Questions with two answers each, one of them a hard negative: twice as many rows from the second encoder."""
+    model, (questions, texts) = towers(0)
+    batch = (questions, torch.stack([texts, texts.flip(0)], dim=1))  # (24, 12) and (24, 2, 5)
+
+    def embed_all(net: nn.Module, part: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return model.image(part[0]), model.text(part[1].flatten(0, 1))
+
+    def loss_fn(asked: Tensor, answers: Tensor) -> Tensor:
+        return F.cross_entropy(asked @ answers.T, 2 * torch.arange(len(asked)))
+
+    loss_fn(*embed_all(model, batch)).backward()
+    full = gradient(model).clone()
+    for b in (10, 1):
+        model.zero_grad()
+        grad_cache(model, split(batch, b), embed_all, loss_fn)
+        assert off(model, full) < ROUNDING
+
+
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_micro_batches_may_have_any_sizes(sizes: list[int]) -> None:
