@@ -13,7 +13,7 @@ from gradacc_lessons.detective.tape.events import Event
 from gradacc_lessons.detective.tape.findings import findings_of, questions_of
 from gradacc_lessons.detective.tape.hooks import Recorder
 from gradacc_lessons.detective.tape.looks import Looks
-from gradacc_lessons.detective.tape.view import Finding, Given
+from gradacc_lessons.detective.tape.view import Facts, Finding, Given
 from gradacc_lessons.detective.tape.windows import Window, windows_of
 from gradacc_lessons.detective.tape.wording import report
 from gradacc_lessons.text import LANGUAGES, Language, Text
@@ -44,7 +44,7 @@ def trace(
     the model, such as an average of its weights).
 
     The loop does exactly what it does without a tape. Tapes can be nested.
-    ValueError for numbers below 1 and for an unknown language.
+    ValueError for numbers below 1, an unknown language, and a model without parameters.
     """
     for name, value in (
         ("accumulation_steps", accumulation_steps),
@@ -54,6 +54,8 @@ def trace(
             raise ValueError(f"{name} must be a whole number of at least 1; it is {value!r}")
     if language not in LANGUAGES:
         raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
+    if next(model.parameters(), None) is None:
+        raise ValueError("this model has no parameters, so there are no gradients to follow")
     given = Given(accumulation_steps, micro_batches_per_epoch, counted=count is not None)
     looks = Looks(model, optimizer, scheduler, scaler, watch)
     return Tape(Recorder(model, looks, count), given, language)
@@ -63,27 +65,29 @@ class Tape:
     """What a loop did. Use it as a context manager, once; read it during the loop or afterwards."""
 
     def __init__(self, recorder: Recorder, given: Given, language: Language) -> None:
-        self._recorder, self._given, self._language = recorder, given, language
-        self._state = "new"
+        self._given, self._language = given, language
+        self._log = recorder.looks.log
+        self._recorder: Recorder | None = recorder
+        self._facts: Facts | None = None  # once the tape is done, as it then lets go of the model
 
     def __enter__(self) -> Self:
-        if self._state != "new":
+        if self._recorder is None or self._recorder.attached:
             raise RuntimeError("a tape is used once: call trace(model) again for another run")
-        self._state = "running"
         self._recorder.attach()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._state = "done"
-        self._recorder.detach()
+        if self._recorder is not None:
+            self._recorder.detach()
+            self._facts, self._recorder = self._recorder.facts(), None
 
     @property
     def events(self) -> list[Event]:
         """All that happened, in order."""
-        self._recorder.looks.log.settle()
-        return list(self._recorder.looks.log.events)
+        self._log.settle()
+        return list(self._log.events)
 
     @property
     def windows(self) -> list[Window]:
@@ -93,12 +97,18 @@ class Tape:
     @property
     def findings(self) -> list[Finding]:
         """What is wrong with the loop, most telling first; empty when nothing is."""
-        return findings_of(self.windows, self._recorder.facts(), self._given)
+        return findings_of(self.windows, self._known(), self._given)
 
     @property
     def questions(self) -> list[Text]:
         """What the tape could say more about if it were told."""
-        return questions_of(self.windows, self._recorder.facts(), self._given)
+        return questions_of(self.windows, self._known(), self._given)
+
+    def _known(self) -> Facts:
+        if self._recorder is not None:
+            return self._recorder.facts()
+        assert self._facts is not None
+        return self._facts
 
     def report(self, language: Language | None = None) -> str:
         """Windows, findings and questions in words."""

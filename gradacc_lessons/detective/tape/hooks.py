@@ -1,5 +1,6 @@
 """The hooks that a tape hangs on a model, its parameters and all optimizers, and what they write down."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -38,6 +39,7 @@ class Recorder:
         self._steps: list[Optimizer] = []
         self._optimizers: list[int] = []
         self._before_update = 0
+        self._found_inf: Tensor | None = None
         self._before_tape = any(one.grad is not None and bool(one.grad.any()) for one in looks.parameters)
 
     _backward: Raw | None
@@ -51,6 +53,11 @@ class Recorder:
         self._hook_parameters()
         self._handles.append(register_optimizer_step_pre_hook(self._before_step))
         self._handles.append(register_optimizer_step_post_hook(self._after_step))
+
+    @property
+    def attached(self) -> bool:
+        """Whether the hooks hang."""
+        return bool(self._handles)
 
     def detach(self) -> None:
         """Take them down, and look for the last time."""
@@ -168,6 +175,10 @@ class Recorder:
             self.looks.stepping = False
             self.looks.everything(closely=True, norm=True)
             self.looks.stepping, self._before_update = True, self.looks.micro_batch
+            # A fused optimizer unscales while it updates; GradScaler hands it the scale, and whether to skip.
+            self._found_inf = getattr(optimizer, "found_inf", None)
+            if (scale := getattr(optimizer, "grad_scale", None)) is not None:
+                self.looks.write("unscale", scales=[scale.detach().clone()], during="update")
         self._steps.append(optimizer)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -183,7 +194,9 @@ class Recorder:
             self._optimizers.append(id(optimizer))
         waiting = sum(one.micro_batch is None and one.alive() for one in self._passes)
         number = self._optimizers.index(id(optimizer)) + 1
-        looks.write("update", graphs=waiting, rate=looks.rates.of(optimizer), optimizer=number, closure=closure)
+        raw = looks.write("update", graphs=waiting, rate=looks.rates.of(optimizer), optimizer=number, closure=closure)
+        if self._found_inf is not None:
+            raw.scales.append(self._found_inf.detach().clone())
         looks.updated()
 
 
@@ -204,10 +217,13 @@ class _Arrival:
     """Hangs in the graph of one output, hears its gradient, and is gone when the graph is."""
 
     def __init__(self, recorder: Recorder, one: Pass, *, is_loss: bool) -> None:
-        self._recorder, self._one, self._is_loss = recorder, one, is_loss
+        # Weakly, as a graph may outlive the tape.
+        self._recorder, self._one, self._is_loss = weakref.ref(recorder), one, is_loss
 
     def __call__(self, gradient: Tensor) -> None:
-        self._recorder.arrived(self._one, gradient, is_loss=self._is_loss)
+        recorder = self._recorder()
+        if recorder is not None and recorder.attached:
+            recorder.arrived(self._one, gradient, is_loss=self._is_loss)
 
 
 def _join(backward: Raw, one: Pass) -> None:

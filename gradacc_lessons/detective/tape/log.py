@@ -56,6 +56,7 @@ class Raw:
     passes: list[Pass] = field(default_factory=list)
     received: set[int] = field(default_factory=set)
     scales: list[Tensor] = field(default_factory=list)
+    """Of a backward: what arrived at a loss; of unscale: the scale; of an update: whether it is to be skipped."""
 
 
 class Log:
@@ -105,7 +106,7 @@ class Log:
             self.events.append(event)
 
     def _event(self, raw: Raw) -> Event:
-        factor, items, complete = None, raw.items, False
+        factor, items, complete, finite = None, raw.items, False, True
         micro_batch: int | None = raw.micro_batch
         if raw.kind == "forward" and raw.one_pass is not None:
             micro_batch = raw.one_pass.micro_batch
@@ -118,10 +119,14 @@ class Log:
             factor = sum(float(scale) for scale in raw.scales) if raw.scales else None
         if raw.kind == "update":
             complete = bool(self._reader.live)
+            finite = not any(bool(found) for found in raw.scales)
+        if raw.kind == "unscale":
+            factor = 1 / float(raw.scales[0])
         return Event(
             raw.kind, micro_batch, raw.update, raw.seconds, raw.during, items, factor,
             tensors=len(raw.received) or raw.tensors, moves=raw.moves, rate=raw.rate, optimizer=raw.optimizer,
-            complete=complete, through=raw.through, graphs=raw.graphs, again=raw.again, closure=raw.closure,
+            complete=complete,
+            finite=finite, through=raw.through, graphs=raw.graphs, again=raw.again, closure=raw.closure,
             forwards=len(raw.passes),
         )  # fmt: skip
 

@@ -96,7 +96,7 @@ class Reader:
             yield Written("clip" if clamped else "gradient", count, finite=finite)
         elif _is_power(factor) and (not moved or factor <= LEAST_SCALE):
             yield Written("unscale", count, 2.0 ** round(log2(factor)), finite=finite)
-            if moved:
+            if moved and change.scale is not None:  # a GradScaler moves no version, so somebody else did
                 yield Written("clip", count, 1.0, finite=finite)
         elif not moved or factor < 0 or factor > 1 or _is_mean(factor):
             yield Written("gradient", count, factor, finite=finite)

@@ -51,6 +51,7 @@ class _Cutting:
         self.applied: set[int] = set()
         self.through: set[int] = set()
         self.at_update: list[int] | None = None
+        self.skipped = False
         self.optimizers: set[int] = set()
         self.lost: list[int] = []
         self.events: list[Event] = []
@@ -62,21 +63,22 @@ class _Cutting:
         fresh = tuple(number for number in held if number not in self.applied)
         number = len(self.windows) + 1
         self.windows.append(Window(number, tuple(held), fresh, tuple(self.lost), total, outcome, tuple(self.events)))
-        if outcome == "updated":
+        if outcome != "open":
             self.applied |= set(held)
         self.lost, self.events, self.at_update, self.optimizers = [], [], None, set()
 
     def close_update(self) -> None:
         """What follows an update belongs to it until the loop goes on."""
         if self.at_update is not None:
-            self.close("updated", self.at_update)
+            self.close("skipped" if self.skipped else "updated", self.at_update)
 
     def update(self, event: Event) -> None:
-        """Several optimizers, each once, make one update together."""
+        """Several optimizers, each once, make one update together. A fused one may be told to skip it."""
         if event.optimizer in self.optimizers:
             self.close_update()
         if self.at_update is None:
             self.at_update = list(self.held)
+        self.skipped = not event.finite
         self.optimizers.add(event.optimizer)
         self.events.append(event)
 

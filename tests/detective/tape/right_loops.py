@@ -175,6 +175,10 @@ def grad_scaler_that_skips() -> Tape:
     return _scaled(unscale=True, clip=0.5, give_scaler=True, spoil=5)
 
 
+def grad_scaler_and_fused_that_skips() -> Tape:
+    return _scaled(unscale=False, clip=None, give_scaler=False, fused=True, spoil=5)
+
+
 def checkpointed() -> Tape:
     model = net()
 
@@ -502,6 +506,12 @@ RIGHT = {
     if callable(loop) and getattr(loop, "__module__", "") == __name__ and not name.startswith("_")
 }
 """All of them."""
-SPECIAL = {"lbfgs", "windows_that_span_epochs", "epochs_shorter_than_a_window", "grad_scaler_that_skips", "LENGTH"}
+SPECIAL = {
+    "lbfgs",
+    "windows_that_span_epochs",
+    "epochs_shorter_than_a_window",
+    "grad_scaler_that_skips",
+    "grad_scaler_and_fused_that_skips",
+}
 """Those whose updates do not apply 4, 4, 2, 4, 4, 2 micro-batches."""
 assert len(RIGHT) > 30 and LENGTH == 10
