@@ -34,7 +34,7 @@ class WeightFigure(TwoPanels):
         "horizontal axis and the cosine between the two on the vertical one; the right gradient is a blue ring at 0 % "
         "and 1."
     )
-    arrangement: ClassVar[dict[str, Any]] = {"width_ratios": (5, 4)}
+    arrangement: ClassVar[dict[str, Any]] = {"width_ratios": (9, 8)}
 
     def draw_left(self, ax: Axes) -> None:
         """The tokens of one window."""
