@@ -101,15 +101,16 @@ class Recorder:
         self._depth -= 1
         if self._depth or output is None:
             return
-        self.looks.at_others("forward")
         inputs = list(_tensors((args, kwargs)))
         outputs = [tensor for tensor in _tensors(output) if tensor.grad_fn is not None]
         items, through = self._items(args, kwargs, inputs), any(tensor.grad_fn is not None for tensor in inputs)
         if not outputs:
+            self.looks.at_others(during="forward")
             self.looks.write("evaluation", items=items, through=through)
             return
         kept = {one.micro_batch for one in self._passes if one.kept and one.micro_batch != self.looks.micro_batch}
         one = Pass(items, module is self.model, through, _synchronises(module))
+        self.looks.at_others(during="forward", one_pass=one)
         self.looks.write("forward", items=items, through=through, graphs=len(kept), one_pass=one)
         self._passes.append(one)
         self._seen_forward = True

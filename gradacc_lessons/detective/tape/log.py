@@ -108,7 +108,7 @@ class Log:
     def _event(self, raw: Raw) -> Event:
         factor, items, complete, finite = None, raw.items, False, True
         micro_batch: int | None = raw.micro_batch
-        if raw.kind == "forward" and raw.one_pass is not None:
+        if raw.one_pass is not None:
             micro_batch = raw.one_pass.micro_batch
         if raw.kind == "backward":
             self._reader.accumulated(raw.received, synchronised=raw.synchronised)

@@ -71,11 +71,11 @@ class Looks:
         if (change := self.gradients.look(closely=closely, norm=norm, scale=scale)) is not None:
             self.write("gradient", change=change)
 
-    def at_others(self, during: During | None = None) -> None:
+    def at_others(self, **fields: Any) -> None:
         """Buffers, frozen parameters and watched modules."""
         for kind, writes in self._others.items():
             if tensors := writes.moved():
-                self.write(kind, tensors=tensors, **({"during": during} if during else {}))
+                self.write(kind, tensors=tensors, **fields)
 
     def updated(self) -> None:
         """An update has been made: the parameters it wrote to are its own."""

@@ -35,8 +35,10 @@ LANE_ORDER: tuple[Kind, ...] = ("forward", "backward", *(kind for kind in STYLE 
 GROUNDS = ("#FFFFFF", "#ECECEC")
 BAR = 0.56
 """The height of a bar, and the length of the longest, in lanes and in micro-batches."""
-AFTER = (0.22, 0.44)
+AFTER = (0.22, 0.42)
 """Where in the room of a micro-batch the points are that come after its backward."""
+WITHIN = -0.14
+"""Where those are that come within its forward."""
 
 
 def picture(windows: Sequence[Window], findings: Sequence[Finding], language: Language) -> Figure:
@@ -84,14 +86,15 @@ def _shade(ax: Any, windows: Sequence[Window], findings: Sequence[Finding], lang
             ax.axvspan(left, right, facecolor="none", edgecolor=WRONG, alpha=0.35, hatch="//", zorder=0.5, linewidth=0)
         room = right - left
         ax.text(
-            (left + right) / 2, 1.01, label if room >= 2 else str(len(window.micro_batches)),
+            (left + right) / 2, 1.01, label if room >= 3 else str(len(window.micro_batches)),
             transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=8, color=WRONG if bad else GREY,
         )  # fmt: skip
 
 
 def _bars(ax: Any, lanes: dict[Kind, int], windows: Sequence[Window], events: Sequence[Event]) -> None:
     most = max((event.items for event in events if event.items), default=1)
-    lost = {number for window in windows for number in window.lost}
+    unused = [window.fresh for window in windows if window.outcome == "open"]
+    lost = {number for numbers in (*unused, *(window.lost for window in windows)) for number in numbers}
     for event in events:
         if event.kind not in ("forward", "backward") or event.again or event.micro_batch is None:
             continue
@@ -107,13 +110,16 @@ def _bars(ax: Any, lanes: dict[Kind, int], windows: Sequence[Window], events: Se
 def _points(events: Sequence[Event]) -> Iterator[tuple[Kind, list[float]]]:
     """For each kind the places of its points: those of one micro-batch side by side, in their order."""
     by_place: dict[int, list[Event]] = {}
-    for event in events:
-        if event.kind in STYLE:
-            by_place.setdefault(event.micro_batch or 0, []).append(event)
     found: dict[Kind, list[float]] = {}
+    for event in events:
+        number = event.micro_batch or 0
+        if event.during == "forward" and event.kind in STYLE:
+            found.setdefault(event.kind, []).append(number + WITHIN)
+        elif event.kind in STYLE:
+            by_place.setdefault(number, []).append(event)
     for number, ordered in by_place.items():
         for place, event in enumerate(ordered):
-            share = place / max(len(ordered) - 1, 1) if len(ordered) > 1 else 0.5
+            share = place / (len(ordered) - 1) if len(ordered) > 1 else 0.5
             x = number + AFTER[0] + (AFTER[1] - AFTER[0]) * share
             found.setdefault(event.kind, []).append(max(x, 0.56))
     yield from found.items()

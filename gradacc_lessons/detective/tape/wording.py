@@ -358,7 +358,8 @@ def report(windows: Sequence[Window], findings: Sequence[Finding], questions: Se
     lines = [filled(REPORT["counts"], micro_batches=len(ran), updates=len(updated), lengths=lengths or REPORT["none"])]
     if skipped := sum(window.outcome == "skipped" for window in windows):
         lines.append(filled(REPORT["skipped"], count=skipped))
-    lines.append(REPORT["findings" if findings else "fine"])
+    if findings or ran:
+        lines.append(REPORT["findings" if findings else "fine"])
     for one in findings:
         lines.append(filled(REPORT["finding"], title=one.title, said=one.said, lesson=one.lesson))
     if questions:
