@@ -123,8 +123,8 @@ CHOOSE_NORM = Exercise(
         "it must do what it does in training. It is asked for 12 and for 16 channels, put into a small CNN, and "
         "measured.",
         "Schrijf `new_norm(channels)`: een nieuwe laag die feature maps van vorm (images, channels, height, width) "
-        "normaliseert, zodat accumulatie in micro-batches van elke grootte de gradient van de volle batch geeft. In "
-        "evaluatiemodus moet hij doen wat hij in training doet. Hij wordt gevraagd voor 12 en voor 16 kanalen, in een "
+        "normaliseert, zodat accumulatie in micro-batches van elke grootte de gradient van de volle batch geeft. In de "
+        "evaluatiestand moet hij doen wat hij in training doet. Hij wordt gevraagd voor 12 en voor 16 kanalen, in een "
         "kleine CNN gezet en gemeten.",
     ),
     starter=_NORM

@@ -81,7 +81,7 @@ FAULTS = {
         Text(
             "The gradient is right, but in evaluation mode your layer uses running statistics, which it does not use "
             "in training. The same images come out differently.",
-            "De gradient klopt, maar in evaluatiemodus gebruikt je laag lopende statistieken, die hij in training niet "
+            "De gradient klopt, maar in de evaluatiestand gebruikt je laag lopende statistieken, die hij in training niet "
             "gebruikt. Dezelfde afbeeldingen komen er anders uit.",
         )
     ),

@@ -9,7 +9,9 @@ from gradacc_lessons.progress import Progress
 from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.quiz.quiz import Quiz
 
-LESSONS = {"start": "00", "acc": "01", "scale": "02", "mem": "03", "uneven": "04", "norm": "05", "sum": "06", "fit": "10"}
+LESSONS = {
+    **{"start": "00", "acc": "01", "scale": "02", "mem": "03", "uneven": "04", "norm": "05", "sum": "06", "fit": "10"},
+}
 """The lesson whose questions begin so."""
 
 
