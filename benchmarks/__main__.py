@@ -16,9 +16,10 @@ from benchmarks.redraw import redraw
 from benchmarks.report import Result, as_markdown, as_text, title
 from benchmarks.row import NotHere, Row
 from benchmarks.startup import startup
+from benchmarks.tracing import tracing
 
 BENCHMARKS: tuple[Callable[[bool], list[Row]], ...] = (
-    redraw, gradients, first_point, startup, loops, diagnosis,
+    redraw, gradients, first_point, startup, loops, diagnosis, tracing,
     plans, memory_measured, memory_of_seven_billion, memory_predicted, memory_predicted_cuda,
 )  # fmt: skip
 OPTIONAL = {"accelerate", "lightning", "transformers", "peft"}

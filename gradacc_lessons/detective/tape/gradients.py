@@ -39,13 +39,14 @@ class GradientWatch:
         wanted = [index for index, parameter in enumerate(parameters) if parameter.requires_grad]
         self.outer = {*wanted[:1], *wanted[-1:]}
         """The first parameter and the last: one of them is among the first to get its gradient."""
-        self._state: list[tuple[int, int] | None] = [None] * len(parameters)
+        self.state: list[tuple[int, int] | None] = [None] * len(parameters)
+        """Of each gradient, which tensor it is and its version; always this list."""
         self._values: dict[int, Tensor] = {}
         self.look()
 
     def accumulated(self, index: int, gradient: Tensor) -> None:
         """A backward has just added to the gradient of this parameter."""
-        self._state[index] = (id(gradient), gradient._version)
+        self.state[index] = (id(gradient), gradient._version)
         if index in self.probed:
             self._values[index] = _entries(gradient)
 
@@ -58,17 +59,17 @@ class GradientWatch:
         state = [
             None if (gradient := one.grad) is None else (id(gradient), gradient._version) for one in self.parameters
         ]
-        if state == self._state and not closely:
+        if state == self.state and not closely:
             return None
         before, gone, moved = self._values, [], []
-        for index, (old, new) in enumerate(zip(self._state, state, strict=True)):
+        for index, (old, new) in enumerate(zip(self.state, state, strict=True)):
             if old == new:
                 continue
             if new is None:
                 gone.append(index)
                 continue
             moved.append(index)
-        self._state = state
+        self.state[:] = state
         self._sample()
         # A copy, as the next backward renews our values.
         length = self._norm() if norm and moved else None

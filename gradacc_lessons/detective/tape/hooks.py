@@ -3,7 +3,6 @@
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -82,7 +81,7 @@ class Recorder:
             self.trained.append(self.looks.names[index])
             if index in self.looks.gradients.outer:
                 self._handles.append(parameter.register_hook(self._gradient_comes))
-            self._handles.append(parameter.register_post_accumulate_grad_hook(partial(self._gradient_came, index)))
+            self._handles.append(parameter.register_post_accumulate_grad_hook(self._gradient_came(index)))
 
     # -- forward -----------------------------------------------------------------------------------------------
 
@@ -146,13 +145,26 @@ class Recorder:
             self._task, self._backward, self._reached, self._scales = task, None, [], []
             self.looks.at_gradients()
 
-    def _gradient_came(self, index: int, parameter: Tensor) -> None:
-        if (gradient := parameter.grad) is not None:
-            self.looks.gradients.accumulated(index, gradient)
-        self._gradient_comes(parameter)
-        if self._backward is None:
-            self._backward = self._begin()
-        self._backward.received.add(index)
+    def _gradient_came(self, index: int) -> Callable[[Tensor], None]:
+        """What runs when a parameter has got its gradient: as often as there are parameters, so it does little."""
+        gradients, state, task_now = self.looks.gradients, self.looks.gradients.state, _graph_task
+        probed = index in gradients.probed
+
+        def came(parameter: Tensor) -> None:
+            gradient = parameter.grad
+            if gradient is None:
+                return
+            if probed:
+                gradients.accumulated(index, gradient)
+            else:
+                state[index] = (id(gradient), gradient._version)
+            if self._task != task_now():
+                self._gradient_comes(parameter)
+            if (backward := self._backward) is None:
+                backward = self._backward = self._begin()
+            backward.received.add(index)
+
+        return came
 
     def _begin(self) -> Raw:
         """A backward that reaches parameters is a micro-batch, unless all it came through had been one before."""
