@@ -3,6 +3,7 @@
 Everything is float64 on the CPU, because the lesson is about equality.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 
@@ -17,6 +18,8 @@ TEMPERATURE = 0.1
 """What similarities are divided by: the smaller, the more the nearest negatives count."""
 TRAINED_UPDATES, TRAINED_PAIRS, LEARNING_RATE = 200, 64, 1e-2
 """How the encoder of the lesson was trained, with Adam: enough for the loss to fall below a third of its start."""
+AddGradient = Callable[[nn.Module, Batch], object]
+"""Adds to `.grad` what a batch of pairs asks for."""
 
 
 def info_nce(first: Tensor, second: Tensor) -> Tensor:
@@ -74,6 +77,30 @@ def trained_encoder(seed: int = 0) -> nn.Module:
     return deepcopy(_trained(seed))
 
 
+def train_encoder(add_gradient: AddGradient, updates: int, seed: int = 0) -> nn.Module:
+    """A new MLP, trained for so many updates of 64 pairs each; how their gradient is made is the caller's.
+
+    The pairs of an update depend on the seed alone, so that ways to make the gradient can be compared.
+    """
+    task = _task()
+    model = task.build_model(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    generator = torch.Generator().manual_seed(seed)
+    for update in range(updates):
+        chosen = torch.randperm(task.examples, generator=generator)[:TRAINED_PAIRS]
+        optimizer.zero_grad()
+        add_gradient(model, two_views(task.train[0][chosen], seed * TRAINED_UPDATES + update))
+        optimizer.step()
+    return model
+
+
+def share_found(model: nn.Module) -> float:
+    """The share of first views whose partner is the most similar of all second views, among images never seen."""
+    with torch.no_grad():
+        first, second = (F.normalize(each) for each in embed(model, pairs_of(most_images())))
+    return float(((first @ second.T).argmax(dim=1) == torch.arange(len(first))).double().mean())
+
+
 @cache
 def _task() -> Task:
     return digits("mlp", dtype=torch.float64)
@@ -81,13 +108,4 @@ def _task() -> Task:
 
 @cache
 def _trained(seed: int) -> nn.Module:
-    task = _task()
-    model = task.build_model(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    generator = torch.Generator().manual_seed(seed)
-    for update in range(TRAINED_UPDATES):
-        chosen = torch.randperm(task.examples, generator=generator)[:TRAINED_PAIRS]
-        optimizer.zero_grad()
-        contrastive_loss(model, two_views(task.train[0][chosen], seed * TRAINED_UPDATES + update)).backward()
-        optimizer.step()
-    return model
+    return train_encoder(lambda model, pairs: contrastive_loss(model, pairs).backward(), TRAINED_UPDATES, seed)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
-from gradacc_lessons.accumulation import split
+from gradacc_lessons.accumulation import Batch, split
 from gradacc_lessons.lessons import contrastive
 from gradacc_lessons.lessons.contrastive import (
     METHODS,
@@ -24,13 +25,18 @@ from gradacc_lessons.lessons.contrastive import (
 from gradacc_lessons.lessons.pairs import (
     TRAINED_PAIRS,
     contrastive_loss,
+    embed,
     images_apart,
+    info_nce,
     most_images,
     pairs_of,
+    share_found,
+    train_encoder,
     trained_encoder,
     two_views,
 )
-from gradacc_lessons.lessons.training import collect, gradient
+from gradacc_lessons.lessons.training import collect, gradient, parameters
+from gradacc_lessons.reference.grad_cache import grad_cache
 from gradacc_lessons.tasks import digits
 
 PATIENCE = 60.0  # seconds; only a hang comes near it
@@ -120,6 +126,28 @@ def test_the_encoder_has_learned_and_each_caller_has_its_own() -> None:
     with torch.no_grad():
         next(changed.parameters()).zero_()
     assert float(contrastive_loss(trained_encoder(), pairs).detach()) == trained
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_training_feels_what_the_micro_batches_miss_and_grad_cache_trains_as_the_full_batch(seed: int) -> None:
+    def plain(model: nn.Module, pairs: Batch) -> None:
+        for batch in split(pairs, 8):
+            (contrastive_loss(model, batch) / 8).backward()
+
+    full = train_encoder(lambda model, pairs: contrastive_loss(model, pairs).backward(), 100, seed)
+    cached = train_encoder(lambda model, pairs: grad_cache(model, split(pairs, 8), embed, info_nce), 100, seed)
+    assert float((parameters(cached) - parameters(full)).abs().max()) < 1e-8  # a hundred updates magnify rounding
+    assert share_found(cached) == share_found(full) > 0.25
+    assert share_found(train_encoder(plain, 100, seed)) < 0.9 * share_found(full)
+
+
+def test_alone_a_pair_trains_nothing() -> None:
+    def alone(model: nn.Module, pairs: Batch) -> None:
+        for batch in split(pairs, 1):
+            contrastive_loss(model, batch).backward()
+
+    untouched = digits("mlp", dtype=torch.float64).build_model(0)
+    assert torch.equal(parameters(train_encoder(alone, 3)), parameters(untouched))
 
 
 # The picture
