@@ -51,6 +51,14 @@ def schedule(view: View) -> Iterator[Finding]:
         yield found("scheduler_before_update", early, update=early[0].number)
 
 
+def all_reduces(view: View) -> Iterator[Finding]:
+    """Gradients that are sent to the other processes before the window is complete."""
+    often = [window for window in view.updated if _places(window, "all_reduce") > 1]
+    if often:
+        times = _places(often[0], "all_reduce")
+        yield found("all_reduce_every_micro_batch", often, update=often[0].number, times=times)
+
+
 def averages(view: View) -> Iterator[Finding]:
     """An average of the weights that moves more often than the weights."""
     often = [window for window in view.updated if _places(window, "watched") > 1]

@@ -35,6 +35,10 @@ OWN: dict[str, tuple[Text, str]] = {
         ),
         "07_once_per_window",
     ),
+    "all_reduce_every_micro_batch": (
+        Text("The processes talk at every micro-batch", "De processen overleggen bij elke micro-batch"),
+        "12_many_devices",
+    ),
     "no_gradient": (
         Text("Parameters that never get a gradient", "Parameters die nooit een gradient krijgen"),
         "01_accumulate",
@@ -179,6 +183,12 @@ SAID: dict[str, Text] = {
         "times.",
         "Voor update {update} verschuift het gemiddelde van de gewichten, of iets anders dat bevroren is of bekeken "
         "wordt, {times} keer.",
+    ),
+    "all_reduce_every_micro_batch": Text(
+        "For update {update} the gradients are all-reduced {times} times. Once would do; the result is the same, and "
+        "the others only cost time.",
+        "Voor update {update} is er {times} keer een all-reduce van de gradiënten. Eén keer is genoeg; de uitkomst is "
+        "dezelfde, de andere kosten alleen tijd.",
     ),
     "sum_then_backward": Text(
         "The backward before update {update} comes through {forwards} forwards at once: their graphs were all alive "

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from detective.correct_loops import CORRECT
 from detective.tape.bench import EPOCHS, LENGTH, N, batches, ids, net, taped
 from detective.tape.wrong_loops import WRONG
 from torch.nn import functional as F
@@ -24,6 +25,9 @@ IN_THE_CATALOGUE = {
 """The faults whose own loop shows what is wrong with it to a tape."""
 OTHERWISE = {"running_total_backward": "graphs_kept_alive", "window_in_one_batch": "no_accumulation"}
 """Faults that a tape sees by something else that is true of their loop."""
+
+IN_PROCESSES = {"all_reduce_every_micro_batch"}
+"""Shown in test_processes.py."""
 
 
 def _run(loop: Callable[..., Any], **given: Any) -> Tape:
@@ -54,9 +58,14 @@ def test_found_and_nothing_else(name: str) -> None:
 
 
 def test_every_finding_has_a_loop() -> None:
-    shown = IN_THE_CATALOGUE | {known for known in SAID for name in WRONG if name.startswith(known)}
+    shown = IN_THE_CATALOGUE | IN_PROCESSES | {known for known in SAID for name in WRONG if name.startswith(known)}
     assert shown == set(SAID)
     assert set(SAID) <= OWN.keys() | FAULTS.keys() and not OWN.keys() & FAULTS.keys()
+
+
+@pytest.mark.parametrize("name", CORRECT)
+def test_loops_that_diagnose_calls_correct_have_no_findings(name: str) -> None:
+    assert _run(CORRECT[name]).findings == []
 
 
 @pytest.mark.filterwarnings("ignore")
