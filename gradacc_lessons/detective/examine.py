@@ -1,6 +1,5 @@
 """Can this model with this loss be accumulated? Runs it under changed conditions and says why not."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
@@ -10,15 +9,11 @@ import pandas as pd
 from torch import Tensor, nn
 
 from gradacc_lessons.detective.examination import wording
-from gradacc_lessons.detective.examination.batches import copied, examples_in, rows, starts_of
-from gradacc_lessons.detective.examination.causes import investigate
+from gradacc_lessons.detective.examination.batches import examples_in, starts_of
+from gradacc_lessons.detective.examination.causes import Count, investigate
 from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
-from gradacc_lessons.detective.examination.errors import words_of
 from gradacc_lessons.detective.examination.keep import settings_kept
 from gradacc_lessons.text import LANGUAGES, Language, Text
-
-Count = Callable[[Any], int]
-"""How many items of a micro-batch count in its mean: examples, or tokens that are not masked."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,8 @@ def examine(
     `loss_fn(model, batch)` gives a scalar tensor; `batch` is a tensor, or a tuple, list or dict of tensors that share
     dimension 0. Micro-batches are added with 1/N each, or with their share of `count(micro_batch)` if that is given.
     The model is run in the mode in which it is, many times; it, the loss, their gradients, buffers and generators are
-    put back as they were, also when something fails. `tell` hears what is being done.
+    put back as they were, also when something fails. It takes the memory of the model and of the gradients of all
+    micro-batches in float64. `tell` hears what is being done.
 
     ExamineError (a ValueError), in one sentence, for what cannot be examined.
     """
@@ -93,8 +89,7 @@ def examine(
         raise ExamineError(f"count must be a function count(micro_batch), not {type(count).__name__}")
     pieces = starts_of(examples_in(batch), micro_batch_size)
     with settings_kept():
-        counts = None if count is None else _counts(count, batch, pieces)
-        found = investigate(model, loss_fn, batch, pieces, counts, tell or (lambda sentence: None))
+        found = investigate(model, loss_fn, batch, pieces, count, tell or (lambda sentence: None))
     return Examination(
         additive=not found.touching,
         causes=wording.causes_of(found),
@@ -109,16 +104,3 @@ def examine(
         evidence=found.evidence,
         language=language,
     )
-
-
-def _counts(count: Count, batch: Any, pieces: list[tuple[int, int]]) -> list[float]:
-    counts = []
-    for k, (start, size) in enumerate(pieces):
-        try:
-            counts.append(float(count(copied(batch, rows(start, size)))))
-        except Exception as error:
-            where = f"micro-batch {k + 1} of {len(pieces)}"
-            raise ExamineError(f"count(micro_batch) fails on {where}: {words_of(error)}") from error
-    if not all(0 <= number < math.inf for number in counts) or not sum(counts):
-        raise ExamineError(f"count(micro_batch) must give how many items count, not {counts}")
-    return counts

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from gradacc_lessons.detective.examination import weights as weigh
 from gradacc_lessons.detective.examination.backwards import Probe, suspect
 from gradacc_lessons.detective.examination.bench import Run
@@ -13,6 +15,8 @@ from gradacc_lessons.detective.examination.mixing import Bypass, Finder, Mixed
 from gradacc_lessons.detective.examination.watch import NOBODY, Recorder, Trail
 from gradacc_lessons.detective.examination.weights import Weights
 
+WHOLE = 1e-6
+"""Shares of what counts add up to one, but for rounding."""
 OTHER_POINTS = 2
 """At how many other values of the parameters unusual weights have to fit too, at least."""
 MOST_POINTS = 64
@@ -45,7 +49,9 @@ def ask_about_additivity(case: Case, whole: Run, pieces: list[Run]) -> Fit | Non
         fit = _in_turns(case)
     if fit is None:
         fit = _behind_what_mixes(case)
-    if fit is not None and not fit.usual:
+    if fit is not None and abs(sum(fit.weights) - 1) > WHOLE and not fit.usual:
+        case.findings.add("loss_not_additive", scaled=fit.weights)
+    elif fit is not None and not fit.usual:
         case.findings.add("unequal_items", item_weights=fit.weights)
         if case.counted:
             case.findings.evidence["count_weights"] = case.expected
@@ -83,6 +89,8 @@ def _behind_what_mixes(case: Case) -> Fit | None:
         if blamed is not None:
             _blame(case, [blamed], backward=True)
             return None
+        if any(isinstance(module, torch.jit.ScriptModule) for module in case.bench.reach.modules.values()):
+            return None  # nobody can look into it: it may be the model or the loss
     if own:
         _blame(case, own)
     if len(own) < len(mixed) or (fit is None and not case.unmatched):

@@ -1,5 +1,6 @@
 """One forward and one backward, of the whole batch or of one micro-batch, under given conditions."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,13 +15,11 @@ from gradacc_lessons.detective.examination.conditions import WIDE, Conditions
 from gradacc_lessons.detective.examination.draws import Draws
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
 from gradacc_lessons.detective.examination.gradients import Gradient, NeedsBackwardError, gradient_of
-from gradacc_lessons.detective.examination.keep import Snapshot, same_states, seed_generators, states_now
+from gradacc_lessons.detective.examination.keep import SEED, Snapshot, same_states, seed_generators, states_now
 from gradacc_lessons.detective.examination.reach import Reach
 from gradacc_lessons.detective.examination.watch import Watcher
 
 LossFunction = Callable[[Any, Any], Tensor]
-SEED = 20_000
-"""Where the generators begin in each run, so that the same question gets the same answer."""
 
 
 @dataclass(frozen=True)
@@ -192,18 +191,15 @@ def checked_loss(loss: Any) -> Tensor:
 
 @contextmanager
 def _as_in_training(wide: bool) -> Iterator[None]:
-    """Gradients on, whatever surrounds the call; in float64 also what the code makes without naming a dtype."""
-    dtype = torch.get_default_dtype()
-    with torch.inference_mode(False), torch.enable_grad():
-        if not wide:
-            yield
-            return
-        torch.set_default_dtype(torch.float64)
-        try:
-            with sdpa_kernel(SDPBackend.MATH):
-                yield
-        finally:
-            torch.set_default_dtype(dtype)
+    """Gradients on, whatever surrounds the call; a compiled model runs as it was written."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+        if "torch._dynamo" in sys.modules:  # else nothing is compiled, and it takes seconds to load
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        if wide and torch.cuda.is_available():  # its fast kernels have no float64
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        yield
 
 
 def _finite(number: float) -> bool:

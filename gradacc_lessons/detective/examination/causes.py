@@ -1,5 +1,6 @@
 """The questions that are put to a model and its loss, in order."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,17 +9,19 @@ from torch import Tensor, nn
 
 from gradacc_lessons.detective.examination import weights as weigh
 from gradacc_lessons.detective.examination.additivity import ask_about_additivity
-from gradacc_lessons.detective.examination.bench import SEED, Bench, LossFunction, Run
+from gradacc_lessons.detective.examination.bench import Bench, LossFunction, Run
 from gradacc_lessons.detective.examination.case import Case
-from gradacc_lessons.detective.examination.errors import ExamineError
+from gradacc_lessons.detective.examination.errors import ExamineError, words_of
 from gradacc_lessons.detective.examination.findings import Findings
 from gradacc_lessons.detective.examination.gradients import Gradient
-from gradacc_lessons.detective.examination.keep import same_states, versions_kept
+from gradacc_lessons.detective.examination.keep import SEED, same_states, versions_kept
 from gradacc_lessons.detective.examination.precision import widen
 from gradacc_lessons.detective.examination.reach import Reach, refuse_what_has_no_numbers
 from gradacc_lessons.detective.examination.states import ask_about_state, fresh_runs
 from gradacc_lessons.detective.examination.weights import FLOAT64, NATIVE, Tolerance, Weights
 
+Count = Callable[[Any], Any]
+"""How many items of a micro-batch count in its mean: examples, or tokens that are not masked."""
 CHANGED_SEEDS = 16
 """How often the whole batch is run with another seed before its random numbers are taken to change nothing."""
 BUFFER_ROUNDING = 5e-4
@@ -34,23 +37,37 @@ def investigate(
     loss_fn: LossFunction,
     batch: Any,
     pieces: list[tuple[int, int]],
-    counts: Sequence[float] | None,
+    count: Count | None,
     tell: Callable[[str], object],
 ) -> Findings:
     """Ask everything. The caller's objects are put back, whatever happens. ExamineError for what cannot be run."""
-    roots = {"": model, "loss_fn": loss_fn}
+    roots = {"": model, "loss_fn": loss_fn, "count": count}
     reach = Reach(roots)
     refuse_what_has_no_numbers(reach)
     native = Bench(model, loss_fn, batch, pieces, parameters_of(model, reach), reach)
-    total = sum(counts) if counts is not None else 0
-    expected = weigh.equal(len(pieces)) if counts is None else tuple(count / total for count in counts)
-    case = Case(native, roots, expected, counts is not None)
+    case = Case(native, roots, weigh.equal(len(pieces)), count is not None)
     with versions_kept(reach):
         try:
+            if count is not None:
+                case.expected = _shares(native, count)
             _ask(case, tell)
         finally:
             native.start.put_back()
     return case.findings
+
+
+def _shares(bench: Bench, count: Count) -> Weights:
+    """What counts in each micro-batch, of what counts in all of them. ExamineError for what is no number of items."""
+    counts = []
+    for k in range(len(bench.pieces)):
+        try:
+            counts.append(float(count(bench.micro_batch(k))))
+        except Exception as error:
+            where = f"micro-batch {k + 1} of {len(bench.pieces)}"
+            raise ExamineError(f"count(micro_batch) fails on {where}: {words_of(error)}") from error
+    if not all(0 <= number < math.inf for number in counts) or not sum(counts):
+        raise ExamineError(f"count(micro_batch) must give how many items count, not {counts}")
+    return tuple(number / sum(counts) for number in counts)
 
 
 def _ask(case: Case, tell: Callable[[str], object]) -> None:

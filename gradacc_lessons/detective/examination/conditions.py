@@ -35,15 +35,24 @@ class Conditions(TorchDispatchMode):
         if self._wide:
             args, kwargs = _widened(func, args, kwargs)
         if torch.Tag.nondeterministic_seeded not in func.tags:
-            return func(*args, **kwargs)
+            return self._made(func(*args, **kwargs), args)
         before = None if draws(func) else _states()
-        result = func(*args, **kwargs)
+        result = self._made(func(*args, **kwargs), args)
         if before is None:
             self.draws += 1
             return result if self._draws is None else self._draws.drawn(func, args, kwargs, result)
         if not all(map(torch.equal, before, _states())):
             self.unrepeatable = True
         return result
+
+    def _made(self, result: Any, args: tuple[Any, ...]) -> Any:
+        """What an operation without tensors made, such as torch.zeros: it has the default dtype, or a named one.
+
+        The default dtype itself belongs to the whole process, and stays.
+        """
+        if not self._wide or not isinstance(result, Tensor) or result.dtype not in WIDE:
+            return result
+        return result if any(isinstance(value, Tensor) for value in args) else result.to(WIDE[result.dtype])
 
 
 def _widened(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -22,8 +22,10 @@ def gradient_of(loss: Tensor, wanted: Sequence[Tensor], by_backward: bool = Fals
     """
     if by_backward:
         return _by_backward(loss, wanted)
+    asked = [tensor for tensor in wanted if tensor.requires_grad]  # the loss may have frozen some
     try:
-        return tuple(map(_plain, torch.autograd.grad(loss, wanted, allow_unused=True)))
+        found = iter(torch.autograd.grad(loss, asked, allow_unused=True))
+        return tuple(_plain(next(found)) if tensor.requires_grad else None for tensor in wanted)
     except Exception as error:
         if "checkpoint" in str(error).lower() and ".grad()" in str(error):
             raise NeedsBackwardError from error

@@ -13,7 +13,10 @@ from torch import Tensor
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
 from gradacc_lessons.detective.examination.reach import Place, Reach
+from gradacc_lessons.device import seeded
 
+SEED = 20_000
+"""Where the generators begin in each run, so that the same question gets the same answer."""
 _GONE = object()
 """Where there was no value."""
 
@@ -79,12 +82,13 @@ class Snapshot:
 def settings_kept() -> Iterator[None]:
     """What belongs to the whole process: every random generator, torch's default dtype and its gradient mode.
 
-    Inference mode is left for the body: what is made in it has no gradient.
+    Nobody else of the course draws from the generators meanwhile. Inference mode is left for the body: what is made in
+    it has no gradient.
     """
     states = everybodys_generators()
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     try:
-        with torch.inference_mode(False):
+        with torch.inference_mode(False), seeded(SEED):
             yield
     finally:
         torch.set_default_dtype(dtype)

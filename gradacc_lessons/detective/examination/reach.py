@@ -94,6 +94,9 @@ class Reach:
 
     def _module(self, name: str, module: nn.Module) -> None:
         self.modules[self._unique(name, self.modules)] = module
+        if isinstance(module, torch.jit.ScriptModule):  # keeps its tensors elsewhere
+            for key, tensor in (*module.named_parameters(), *module.named_buffers()):
+                self._later(_under(name, key), tensor)
         contents = vars(module)
         self.places.append(Place(name, contents, "mapping", in_module=True))
         for key, value in contents.items():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 TOLERANCE = 1e-7
 """Of the largest number in a tensor: float64's rounding through a deep model is far below it."""
@@ -46,6 +47,10 @@ class Cut:
         Several rows may belong to an example (tokens, views), one after the other or in turns, and rows may have
         changed places. Where none of these fits, rows are taken to lie as they did `before`.
         """
+        with torch.no_grad(), _disable_current_modes():  # this is no part of the run
+            return self._rows(tensor, whole, before)
+
+    def _rows(self, tensor: Tensor, whole: Tensor, before: Rows | None) -> Rows | None:
         dimension = self._dimension(tensor, whole)
         if dimension is None:
             return None

@@ -99,6 +99,10 @@ REMEDIES: dict[str, Text] = {
         "Gebruik GradCache (eerst alle embeddings, dan de gradient micro-batch voor micro-batch), of een versie van de "
         "loss die een gemiddelde over voorbeelden is.",
     ),
+    "scaled": Text(
+        "Divide a sum over the items by their number, or by nothing.",
+        "Deel een som over de items door hun aantal, of door niets.",
+    ),
     "unequal_items": Text(
         "Weight each micro-batch by what counts in it: pass it as count=, and train with accumulate(model, window, "
         "loss_sum, count).",
@@ -144,6 +148,12 @@ SEEN: dict[str, Text] = {
         "onzichtbaar.",
     ),
     "count given": Text("The counts that were given are {weights}.", "De opgegeven aantallen zijn {weights}."),
+    "scaled": Text(
+        "The loss is neither a sum nor a mean over items: the micro-batches give the whole gradient with the weights "
+        "{weights}, which do not add up to 1.",
+        "De loss is geen som en geen gemiddelde over items: de micro-batches geven de hele gradient met de gewichten "
+        "{weights}, en die tellen niet op tot 1.",
+    ),
     "counted": Text("That is count=lambda batch: {what}.", "Dat is count=lambda batch: {what}."),
     "stops": Text("Carried on to the next micro-batch: {error}.", "Meegenomen naar de volgende micro-batch: {error}."),
 }

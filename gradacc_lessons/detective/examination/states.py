@@ -37,7 +37,8 @@ def ask_about_state(
     touches = any(case.differ(one, other) for one, other in zip(pieces, carried, strict=True))
     names = _moved(after_whole, after_last, after)
     own = set(_in_modules(case))
-    names = [name for name in names if name in own] if not touches and not _is_read(case, names, own) else names
+    if not touches and not _is_read(case, names, own):
+        names = [name for name in names if name in own]
     if names or touches:
         case.findings.add("module_state", touches, state=tuple(names or after))
     return carried
@@ -53,13 +54,17 @@ def _moved(whole: dict[str, Any], last: dict[str, Any], carried: dict[str, Any])
 
 
 def _in_modules(case: Case) -> list[str]:
-    """The names of what modules hold as buffers, parameters, tensors and numbers: it is saved, or read some day."""
+    """The names of what modules hold as buffers, parameters, tensors and floats: it is saved, or read some day.
+
+    A counter in an int is only one that has to be read.
+    """
     reach = Reach(case.roots)
     places = [place for place in reach.places if place.in_module]
     held = {id(value) for place in places for value in place.holder.values() if isinstance(value, Tensor)}
     names = [name for name, tensor in reach.tensors.items() if id(tensor) in held]
     for place in places:
-        names += [f"{place.name}.{key}" if place.name else key for key in place.holder]
+        floats = [key for key, value in place.holder.items() if isinstance(value, float)]
+        names += [f"{place.name}.{key}" if place.name else key for key in floats]
     return names
 
 

@@ -85,6 +85,8 @@ class Watcher:
         self.begun()
         try:
             for name, module in self._modules.items():
+                if isinstance(module, torch.jit.ScriptModule):  # it takes no such hooks
+                    continue
                 handles.append(module.register_forward_pre_hook(self._before(name), with_kwargs=True))
                 handles.append(module.register_forward_hook(self._after(name), with_kwargs=True))
             yield

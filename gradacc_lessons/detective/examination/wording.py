@@ -33,6 +33,8 @@ def remedies(findings: Findings) -> tuple[Text, ...]:
 
 
 def _remedy(cause: str, findings: Findings) -> Text:
+    if cause == "loss_not_additive" and "scaled" in findings.evidence:
+        return REMEDIES["scaled"]
     return REMEDIES["state_touches" if cause == "module_state" and cause in findings.touching else cause]
 
 
@@ -64,6 +66,12 @@ def _randomness(findings: Findings) -> Text:
     return joined([MEANINGS["randomness"], *more])
 
 
+def _loss(findings: Findings) -> Text:
+    if (weights := findings.evidence.get("scaled")) is None:
+        return MEANINGS["loss_not_additive"]
+    return filled(SEEN["scaled"], weights=", ".join(f"{weight:.3g}" for weight in weights))
+
+
 def _items(findings: Findings) -> Text:
     seen = findings.evidence
     parts = [filled(MEANINGS["unequal_items"], weights=weights_in_words(seen["item_weights"]))]
@@ -87,6 +95,7 @@ def _state(findings: Findings) -> Text:
 _TELL = {
     "batch_statistics": _statistics,
     "randomness": _randomness,
+    "loss_not_additive": _loss,
     "unequal_items": _items,
     "module_state": _state,
 }

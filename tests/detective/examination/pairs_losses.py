@@ -302,3 +302,48 @@ def few_parameters_and_unequal_items() -> Parts:
     mask = torch.ones(12, 1)
     mask[[1, 2, 5, 9]] = 0
     return Parts(nn.Linear(1, 1), loss, (torch.randn(12, 1), mask), 3)
+
+
+@pair("loss_not_additive")
+def a_mean_and_a_sum() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        each = F.cross_entropy(model(data[0]), data[1], reduction="none")
+        return each.mean() + each.sum()
+
+    return Parts(mlp(), loss, batch())
+
+
+@pair("loss_not_additive")
+def advantages_that_are_normalised() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        advantage = (data[2] - data[2].mean()) / data[2].std()
+        return -(model(data[0])[:, 0] * advantage).mean()
+
+    return Parts(mlp(), loss, (*batch(), torch.randn(B)), 4)
+
+
+@pair()
+def a_sum_divided_by_a_constant() -> Parts:
+    return Parts(mlp(), lambda m, d: F.cross_entropy(m(d[0]), d[1], reduction="sum") / 8, batch())
+
+
+@pair()
+def a_loss_that_freezes_a_layer() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        model[0].requires_grad_(False)
+        return cross_entropy(model, data)
+
+    return Parts(mlp(), loss, batch())
+
+
+@pair()
+def clusters_of_classes() -> Parts:
+    class Adaptive(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.loss = nn.Linear(6, 8), nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6])
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return self.loss(self.layer(x), y).loss
+
+    return Parts(Adaptive(), lambda m, d: m(*d), (torch.randn(B, 6), torch.randint(0, 10, (B,))))

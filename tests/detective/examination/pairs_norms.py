@@ -1,8 +1,12 @@
 """Norms, of torch and of people's own."""
 
+from collections.abc import Callable
+
 import torch
 from detective.examination.pairs import Parts, batch, cnn, cross_entropy, images, mlp, pair
 from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 @pair()
@@ -204,3 +208,100 @@ def squeeze_over_the_batch() -> Parts:
             return x * torch.sigmoid(self.gate(x.mean(0, keepdim=True)))
 
     return Parts(mlp(Gate()), cross_entropy, batch())
+
+
+class Middle(nn.Module):
+    """A batch norm between two layers, as the function makes it of its input."""
+
+    def __init__(self, through: Callable[[nn.Module, Tensor], Tensor], norm: nn.Module | None = None) -> None:
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(6, 6), norm or nn.BatchNorm1d(6), nn.Linear(6, 3)
+        self.through = through
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.through(self.norm, self.first(x)))
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_whose_forward_is_called_directly() -> Parts:
+    return Parts(Middle(lambda norm, x: norm.forward(x)), cross_entropy, batch())
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_in_a_checkpoint() -> Parts:
+    return Parts(Middle(lambda norm, x: checkpoint(norm, x, use_reentrant=False)), cross_entropy, batch())
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_in_a_reentrant_checkpoint() -> Parts:
+    return Parts(Middle(lambda norm, x: checkpoint(norm, x, use_reentrant=True)), cross_entropy, batch())
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_over_time_first() -> Parts:
+    def flat(norm: nn.Module, x: Tensor) -> Tensor:
+        steps = torch.stack([x, 2 * x, x.square()])  # time, example, feature
+        return norm(steps.flatten(0, 1)).view(steps.shape).mean(0)
+
+    return Parts(Middle(flat), cross_entropy, batch())
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_as_a_function() -> Parts:
+    class Functional(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(6, 3))
+            self.register_buffer("mean", torch.zeros(3))
+            self.register_buffer("variance", torch.ones(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.batch_norm(x @ self.weight, self.mean, self.variance, training=self.training)
+
+    return Parts(Functional(), cross_entropy, batch())
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_and_a_sum_with_a_smaller_tail() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        return F.cross_entropy(model(data[0]), data[1], reduction="sum")
+
+    return Parts(mlp(nn.BatchNorm1d(8)), loss, batch(examples=10), 4)
+
+
+@pair("batch_statistics")
+def batch_norm_over_two_views_at_once() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        one, other = F.normalize(model(torch.cat([data[0], data[0] + 0.1])), dim=1).chunk(2)
+        return (one - other).square().sum(1).mean()
+
+    return Parts(mlp(nn.BatchNorm1d(8, track_running_stats=False)), loss, batch())
+
+
+@pair("module_state", additive=True)
+def a_running_mean_in_new_memory() -> Parts:
+    class Swaps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(8))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.mean.data = 0.9 * self.mean.data + 0.1 * x.detach().mean(0)
+            return x
+
+    return Parts(mlp(Swaps()), cross_entropy, batch())
+
+
+@pair("module_state", additive=False)
+def a_weight_that_is_replaced_in_forward() -> Parts:
+    class Replaced(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out = self.layer(x)
+            self.layer.weight = nn.Parameter(0.9 * self.layer.weight.detach())
+            return out
+
+    return Parts(mlp(Replaced()), cross_entropy, batch())

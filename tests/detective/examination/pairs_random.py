@@ -183,3 +183,84 @@ def noise_example_by_example() -> Parts:
         return nn.functional.cross_entropy(torch.cat(rows), data[1])
 
     return Parts(mlp(), loss, batch())
+
+
+@pair("randomness")
+def a_relu_with_random_slopes() -> Parts:
+    return Parts(mlp(nn.RReLU()), cross_entropy, batch())
+
+
+@pair("randomness")
+def alpha_dropout() -> Parts:
+    return Parts(mlp(nn.AlphaDropout(0.3), nn.FeatureAlphaDropout(0.2)), cross_entropy, batch())
+
+
+@pair("randomness")
+def negatives_out_of_the_batch() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        found = model(data[0])
+        other = torch.randint(0, len(found), (len(found),))
+        return nn.functional.softplus((found * found[other]).sum(1)).mean()
+
+    return Parts(mlp(), loss, batch())
+
+
+@pair("randomness")
+def gumbel_softmax() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        found = model(data[0])
+        return nn.functional.cross_entropy(found + nn.functional.gumbel_softmax(found, hard=True), data[1])
+
+    return Parts(mlp(), loss, batch())
+
+
+@pair("randomness")
+def samples_of_a_distribution() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        found = model(data[0]).exp()
+        sample = torch.distributions.Beta(found[:, 0], found[:, 1]).rsample()
+        action = torch.distributions.Categorical(found).sample()
+        return (sample - 0.3).square().mean() + found.gather(1, action[:, None]).log().mean()
+
+    return Parts(mlp(), loss, batch())
+
+
+@pair("randomness")
+def two_views_with_dropout() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        one, other = nn.functional.normalize(model(torch.cat([data[0], data[0]])), dim=1).chunk(2)
+        return (one - other).square().sum(1).mean()
+
+    return Parts(mlp(nn.Dropout(0.3)), loss, batch())
+
+
+@pair()
+def a_permutation_that_is_undone() -> Parts:
+    class Shuffled(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            order = torch.randperm(len(x))
+            return x[order][order.argsort()]
+
+    return Parts(mlp(Shuffled()), cross_entropy, batch())
+
+
+@pair("randomness")
+def a_seed_in_every_forward() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        torch.manual_seed(1)
+        return cross_entropy(model, data)
+
+    return Parts(mlp(nn.Dropout(0.4)), loss, batch())
+
+
+@pair("randomness")
+def dropout_between_recurrent_layers() -> Parts:
+    class Deep(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn, self.out = nn.LSTM(3, 4, 2, batch_first=True, dropout=0.5), nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(self.rnn(x.unflatten(1, (2, 3)))[0][:, -1])
+
+    return Parts(Deep(), cross_entropy, batch())

@@ -155,3 +155,23 @@ def centres_that_follow_in_forward() -> Parts:
         return pulled
 
     return Parts(mlp(), loss, batch())
+
+
+@pair()
+def a_counter_that_nobody_reads() -> Parts:
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x
+
+    return Parts(mlp(Counted()), cross_entropy, batch())
+
+
+@pair()
+def an_embedding_that_is_renormed_in_forward() -> Parts:
+    model = nn.Sequential(nn.Embedding(10, 6, max_norm=1.0), nn.Flatten(), nn.Linear(12, 3))
+    return Parts(model, cross_entropy, (torch.randint(0, 10, (8, 2)), torch.randint(0, 3, (8,))))
