@@ -86,7 +86,7 @@ EMBED_IN_TWO_PASSES = Exercise(
             _LOOP + "        model(batch).backward(rows / len(micro_batches))\n" + _NEXT,
             "divided_by_n",
             "You divide by N. The loss was taken once, over the whole batch, so its mean is in these rows already.",
-            "Je deelt door N. De loss is één keer genomen, over de hele batch, dus het gemiddelde zit al in die rijen.",
+            "Je deelt door N. De loss is één keer berekend, over de hele batch: het gemiddelde zit al in die rijen.",
         ),
         _two_passes(
             _LOOP + "        model.zero_grad()\n        model(batch).backward(rows)\n" + _NEXT,
@@ -99,7 +99,7 @@ EMBED_IN_TWO_PASSES = Exercise(
             "own_micro_batch_only",
             "You take the loss anew for each micro-batch, so an example meets only those of its own. What the first "
             "pass found is not used.",
-            "Je neemt de loss voor elke micro-batch opnieuw, dus een voorbeeld komt alleen die van zijn eigen "
+            "Je berekent de loss voor elke micro-batch opnieuw, dus een voorbeeld komt alleen die van zijn eigen "
             "micro-batch tegen. Wat de eerste ronde vond blijft ongebruikt.",
         ),
         _two_passes(
