@@ -59,6 +59,7 @@ def test_the_wheel_carries_the_licence_and_no_tests(wheel):
     }
     assert not any("__pycache__" in name or ".ipynb_checkpoints" in name for name in inside)
     assert "gradacc_lessons/jupyter/labconfig/default_setting_overrides.json" in inside
+    assert "gradacc_lessons/lessons/norm_accuracies.json" in inside
 
 
 def test_an_unpacked_wheel_finds_its_own_course_and_copies_it_for_the_learner(wheel, tmp_path):

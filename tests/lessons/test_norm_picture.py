@@ -46,7 +46,7 @@ def test_the_picture_shows_what_the_rows_say(rows: pd.DataFrame) -> None:
     assert figure.draw(rows) == norms_sentence(rows)
     batch = rows[(rows["norm"] == "batch") & (rows["epochs"] == 3)].set_index("micro_batch_size")["cosine"]
     assert dict(zip(*figure._curves["batch", 3].get_data(), strict=True)) == batch.to_dict()
-    assert figure._ring.get_data()[1] == [batch[8]]
+    assert list(figure._ring.get_data()[1]) == [batch[8]]
     assert list(figure._live.get_data()[1]) == [100 * rows["accuracy"].iloc[-1]]
     means = [100 * cell.mean for cell in summary("mlp", "batch", "sorted").values()]
     assert list(figure._stored["sorted"][0].get_ydata()) == means

@@ -68,7 +68,7 @@ def test_the_picture_shows_what_the_rows_say(rows: pd.DataFrame) -> None:
     for end in (1, 5, 12, len(rows)):
         assert figure.show(rows[:end]) == statistics_sentence(rows[:end])
         assert figure.png()
-    assert figure._ring.get_data()[0] == [8]
+    assert list(figure._ring.get_data()[0]) == [8]
     low, high = figure._means.get_ylim()
     for name, line in figure._lines.items():
         assert list(line.get_ydata()) == [0.0, *rows[name].dropna()]
