@@ -33,8 +33,9 @@ def _every_window(view: View) -> str | None:
     if length == n or len(set(whole)) > 1:
         return None
     if length == 1 and len(whole) > 1:
+        within = any(event.during == "backward" for window in view.updated for event in window.of("update"))
         zeroed = [event for window in view.updated[:-1] for event in window.of("zero_grad") if event.complete]
-        return "no_accumulation" if len(zeroed) >= len(whole) - 1 else "step_every_micro_batch"
+        return "no_accumulation" if len(zeroed) >= len(whole) - 1 and not within else "step_every_micro_batch"
     if length < n and view.epoch_length is None:  # the epochs may be as short as that
         return None
     if length == view.epoch_length:

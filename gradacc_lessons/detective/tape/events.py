@@ -19,7 +19,7 @@ Kind = Literal[
     "all_reduce",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-During = Literal["loop", "forward", "update"]
+During = Literal["loop", "forward", "backward", "update"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Event:
     seconds: float
     """When, in seconds since the tape began."""
     during: During = "loop"
-    """Within a forward, within an optimizer's step (as a closure runs), or in the loop itself."""
+    """Within a forward, within a backward (an optimizer that steps in a hook), within an optimizer's step (as a
+    closure does), or in the loop itself."""
     items: int | None = None
     """Of a forward or backward: the examples, or what `count` counts. None where no forward was seen."""
     factor: float | None = None

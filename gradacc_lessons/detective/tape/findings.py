@@ -12,8 +12,8 @@ from gradacc_lessons.detective.tape.windows import Window
 from gradacc_lessons.text import Text
 
 CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
-    without_gradient, repeated, lost, unused, graphs, lengths, tails, scale, clips, unscales, schedule, averages, all_reduces,
-    never_reached, precision,
+    without_gradient, repeated, lost, unused, graphs, lengths, tails, scale, clips, unscales, schedule, averages,
+    all_reduces, never_reached, precision,
 )  # fmt: skip
 """In the order in which their findings are told."""
 EXPLAINS_LENGTHS = {

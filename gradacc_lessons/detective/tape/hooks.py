@@ -151,10 +151,9 @@ class Recorder:
         probed = index in gradients.probed
 
         def came(parameter: Tensor) -> None:
-            gradient = parameter.grad
-            if gradient is None:
-                return
-            if probed:
+            if (gradient := parameter.grad) is None:
+                state[index] = None  # another hook has used it up
+            elif probed:
                 gradients.accumulated(index, gradient)
             else:
                 state[index] = (id(gradient), gradient._version)
@@ -184,7 +183,11 @@ class Recorder:
             return
         if optimizer in self._steps:  # its last step ended in an error
             self._steps.clear()
-        if not self._steps:
+        if not self._steps and _graph_task() != -1:  # the step is itself a hook of the backward
+            self._gradient_comes(torch.empty(0))
+            if self._backward is None:
+                self._backward = self._begin()
+        elif not self._steps:
             self.looks.stepping = False
             self.looks.everything(closely=True, norm=True)
             self.looks.stepping, self._before_update = True, self.looks.micro_batch
@@ -200,14 +203,17 @@ class Recorder:
         del self._steps[self._steps.index(optimizer) :]
         if self._steps:  # an optimizer that steps another one makes one update with it
             return
-        looks, closure = self.looks, self.looks.micro_batch > self._before_update
-        looks.everything(closely=closure)
+        looks, within = self.looks, _graph_task() != -1
+        closure = not within and looks.micro_batch > self._before_update
+        if not within:
+            looks.everything(closely=closure)
         looks.stepping = False
         if id(optimizer) not in self._optimizers:
             self._optimizers.append(id(optimizer))
         waiting = sum(one.micro_batch is None and one.alive() for one in self._passes)
         number = self._optimizers.index(id(optimizer)) + 1
-        raw = looks.write("update", graphs=waiting, rate=looks.rates.of(optimizer), optimizer=number, closure=closure)
+        raw = looks.write("update", during="backward" if within else "loop", graphs=waiting)
+        raw.rate, raw.optimizer, raw.closure = looks.rates.of(optimizer), number, closure
         if self._found_inf is not None:
             raw.scales.append(self._found_inf.detach().clone())
         looks.updated()

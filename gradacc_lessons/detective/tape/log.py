@@ -118,7 +118,7 @@ class Log:
             raw.through = bool(raw.passes) and all(one.through for one in raw.passes)
             factor = sum(float(scale) for scale in raw.scales) if raw.scales else None
         if raw.kind == "update":
-            complete = bool(self._reader.live)
+            complete = bool(self._reader.live) or raw.during == "backward"
             finite = not any(bool(found) for found in raw.scales)
         if raw.kind == "unscale":
             factor = 1 / float(raw.scales[0])

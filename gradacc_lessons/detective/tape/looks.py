@@ -56,10 +56,10 @@ class Looks:
         return raw
 
     def everything(self, *, closely: bool = False, norm: bool = False) -> None:
-        """Gradients, parameters, buffers, schedule."""
-        self.at_gradients(closely=closely, norm=norm)
+        """Parameters, gradients, buffers, schedule: who updates by hand zeroes afterwards."""
         if not self.stepping and (tensors := self._trained.moved()):
             self.write("parameters", tensors=tensors)
+        self.at_gradients(closely=closely, norm=norm)
         self.at_others()
         if moves := self.rates.moves():
             self.write("schedule", moves=moves, rate=self.rates.rate)

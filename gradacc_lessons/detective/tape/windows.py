@@ -51,7 +51,7 @@ class _Cutting:
         self.applied: set[int] = set()
         self.through: set[int] = set()
         self.at_update: list[int] | None = None
-        self.skipped = False
+        self.skipped = self.used = False
         self.optimizers: set[int] = set()
         self.lost: list[int] = []
         self.events: list[Event] = []
@@ -78,13 +78,15 @@ class _Cutting:
             self.close_update()
         if self.at_update is None:
             self.at_update = list(self.held)
+        if event.during == "backward":  # parameter by parameter, each as soon as it has its gradient
+            self.held = []
         self.skipped = not event.finite
         self.optimizers.add(event.optimizer)
         self.events.append(event)
 
     def backward(self, event: Event) -> None:
         """A micro-batch is added to the gradient."""
-        number = event.micro_batch or 0
+        self.used, number = False, event.micro_batch or 0
         if not event.again:
             self.held.append(number)
             self.items[number] = event.items
@@ -97,7 +99,9 @@ class _Cutting:
         held, self.held = self.held, []
         if waiting and not event.finite:
             self.close("skipped", held)
-        elif event.during != "update":  # a closure tries out gradients that no update is meant to apply
+        elif (
+            event.during != "update" and not self.used
+        ):  # a closure tries out gradients that no update is meant to apply
             # What only passes through, on its way to another model, was not meant for this one either.
             self.lost += [number for number in waiting if number not in self.through]
 
@@ -114,6 +118,8 @@ def windows_of(events: Sequence[Event]) -> list[Window]:
         cut.events.append(event)
         if event.kind == "backward":
             cut.backward(event)
+        elif event.kind == "parameters":
+            cut.used = True  # somebody has done something with the gradients by hand
         elif event.kind == "zero_grad" and event.complete:
             cut.zeroed(event)
     cut.close_update()

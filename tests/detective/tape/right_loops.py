@@ -440,6 +440,27 @@ def sums_divided_before_the_update() -> Tape:
     return tape
 
 
+def sharpness_aware() -> Tape:
+    """SAM: a first gradient only says where the second one is taken."""
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with taped(model, accumulation_steps=1) as tape:
+        for batch in batches():
+            _loss(model, batch).backward()
+            steps = [0.01 * parameter.grad for parameter in model.parameters()]
+            with torch.no_grad():
+                for parameter, step in zip(model.parameters(), steps, strict=True):
+                    parameter.add_(step)
+            optimizer.zero_grad()
+            _loss(model, batch).backward()
+            with torch.no_grad():
+                for parameter, step in zip(model.parameters(), steps, strict=True):
+                    parameter.sub_(step)
+            optimizer.step()
+            optimizer.zero_grad()
+    return tape
+
+
 def windows_that_span_epochs() -> Tape:
     model, data = net(), batches()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -508,6 +529,7 @@ RIGHT = {
 """All of them."""
 SPECIAL = {
     "lbfgs",
+    "sharpness_aware",
     "windows_that_span_epochs",
     "epochs_shorter_than_a_window",
     "grad_scaler_that_skips",

@@ -130,6 +130,37 @@ def applied_again() -> Tape:
     return tape
 
 
+def _in_backward(hooks_first: bool) -> Tape:
+    """Each parameter has an optimizer that updates as soon as its gradient is there."""
+    model, _, data = _parts()
+    optimizers = {parameter: torch.optim.SGD([parameter], 0.1) for parameter in model.parameters()}
+
+    def step(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    def hang():
+        for parameter in optimizers:
+            parameter.register_post_accumulate_grad_hook(step)
+
+    if hooks_first:
+        hang()
+    with taped(model) as tape:
+        if not hooks_first:
+            hang()
+        for batch in data:
+            (_loss(model, batch) / N).backward()
+    return tape
+
+
+def step_every_micro_batch_in_backward() -> Tape:
+    return _in_backward(hooks_first=True)
+
+
+def step_every_micro_batch_in_backward_after_ours() -> Tape:
+    return _in_backward(hooks_first=False)
+
+
 def no_gradient() -> Tape:
     model = net()
     model.unused = nn.Linear(3, 3)
