@@ -87,8 +87,8 @@ def _ask(case: Case, tell: Callable[[str], object]) -> None:
     _as_people_do(case, weights, whole, carried)
     if case.draws is not None and case.unmatched and (fit is None or not fit.usual):
         found.evidence["unmatched"] = True
-    if fit is not None and fit.usual and not found.causes & {"batch_statistics", "loss_not_additive"}:
-        _ask_about_precision(found, list(native.parameters), *own, weights)
+    alike = fit is not None and fit.usual and not found.causes - {"module_state"}
+    _ask_about_precision(found, list(native.parameters), *own, weights, alike)
     if not found.touching and not weigh.agree(found.rows):
         found.add("unknown")
 
@@ -183,18 +183,19 @@ def _show(
 
 
 def _ask_about_precision(
-    found: Findings, names: Sequence[str], whole: Run, pieces: list[Run], weights: Weights
+    found: Findings, names: Sequence[str], whole: Run, pieces: list[Run], weights: Weights, alike: bool
 ) -> None:
-    """Whether adding up in the model's own dtype loses what float64 keeps."""
+    """Whether adding up in the model's own dtype loses what float64 keeps.
+
+    `alike` if whole batch and micro-batches agree in float64, so that they can be compared in the own dtype as well.
+    """
     gradients = [run.gradient for run in pieces]
     exact = weigh.added(gradients, weights)
     summed = weigh.added_in_their_own_dtype(gradients, weights)
     size = sum(abs(weight) * weigh.length(part) for weight, part in zip(weights, gradients, strict=True))
     lost = weigh.distance(exact, summed) / (weigh.length(exact) or 1.0)
     apart = weigh.distance(summed, whole.gradient) / (size or 1.0)
-    if "randomness" in found.causes:
-        apart = 0.0  # it may be that of other random numbers
-    if lost > BUFFER_ROUNDING or apart > NATIVE_ERROR:
+    if lost > BUFFER_ROUNDING or (alike and apart > NATIVE_ERROR):
         found.add("low_precision", lost=lost)
         if found.causes == {"low_precision"}:
             _show(found, names, whole.gradient, summed, [0.0] * len(names), weights)

@@ -135,7 +135,11 @@ def seed_generators(seed: int, own: list[Any]) -> None:
     """Set all of them, and those that the model or the loss holds, to a state that the seed determines."""
     random.seed(seed)
     np.random.seed(seed)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed devices that nobody has used yet
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(seed)
     for generator in own:
         if isinstance(generator, torch.Generator):
             generator.manual_seed(seed)

@@ -286,3 +286,16 @@ def numbers_that_are_made_float32_on_the_way() -> Parts:
             return x.to(torch.float32) * torch.ones(8, dtype=torch.float32)
 
     return Parts(mlp(Cast()), cross_entropy, batch())
+
+
+@pair("unequal_items", "low_precision")
+def bfloat16_and_labels_that_do_not_count() -> Parts:
+    x, y = batch()
+    y[[0, 3, 4]] = -100
+    return Parts(mlp().bfloat16(), cross_entropy, (x.bfloat16(), y))
+
+
+@pair("batch_statistics", "module_state", "low_precision", additive=False)
+def bfloat16_and_batch_norm() -> Parts:
+    x, y = batch()
+    return Parts(mlp(nn.BatchNorm1d(8)).bfloat16(), cross_entropy, (x.bfloat16(), y))

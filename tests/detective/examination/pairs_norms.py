@@ -305,3 +305,57 @@ def a_weight_that_is_replaced_in_forward() -> Parts:
             return out
 
     return Parts(mlp(Replaced()), cross_entropy, batch())
+
+
+class Ghosts(nn.Module):
+    """A batch norm over four examples at a time, whatever comes in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([self.norm(part) for part in x.split(4)])
+
+
+@pair()
+def ghost_batch_norm_of_the_micro_batchs_size() -> Parts:
+    return Parts(mlp(Ghosts()), cross_entropy, batch(examples=16), 4)
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def ghost_batch_norm_of_another_size() -> Parts:
+    return Parts(mlp(Ghosts()), cross_entropy, batch(examples=16), 2)
+
+
+class Sequences(nn.Module):
+    """A layer that takes (time, example, feature), and is given (example, time, feature)."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.out = layer, nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps = x.unflatten(1, (5, 4))
+        arguments = (steps, steps, steps) if isinstance(self.layer, nn.MultiheadAttention) else (steps,)
+        return self.out(self.layer(*arguments)[0].mean(1))
+
+
+@pair("batch_statistics")
+def attention_across_the_batch() -> Parts:
+    return Parts(Sequences(nn.MultiheadAttention(4, 2)), cross_entropy, batch(features=20))
+
+
+@pair("batch_statistics")
+def recurrence_across_the_batch() -> Parts:
+    return Parts(Sequences(nn.GRU(4, 4)), cross_entropy, batch(features=20))
+
+
+@pair("batch_statistics", "module_state", additive=False)
+def batch_norm_in_a_head_that_the_loss_holds() -> Parts:
+    head = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        return F.cross_entropy(head(model(data[0])), data[1])
+
+    return Parts(mlp(), loss, batch(), others=(head,))

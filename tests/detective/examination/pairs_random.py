@@ -264,3 +264,19 @@ def dropout_between_recurrent_layers() -> Parts:
             return self.out(self.rnn(x.unflatten(1, (2, 3)))[0][:, -1])
 
     return Parts(Deep(), cross_entropy, batch())
+
+
+@pair("batch_statistics", "randomness", "module_state", additive=False)
+def noise_of_numpy_and_batch_norm() -> Parts:
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        noise = torch.as_tensor(np.random.randn(*data[0].shape), dtype=data[0].dtype)
+        return cross_entropy(model, (data[0] + noise, data[1]))
+
+    return Parts(mlp(nn.BatchNorm1d(8)), loss, batch())
+
+
+@pair("randomness", "unequal_items")
+def dropout_and_labels_that_do_not_count() -> Parts:
+    x, y = batch()
+    y[[0, 3, 4]] = -100
+    return Parts(mlp(nn.Dropout(0.3)), cross_entropy, (x, y))

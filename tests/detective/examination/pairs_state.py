@@ -175,3 +175,23 @@ def a_counter_that_nobody_reads() -> Parts:
 def an_embedding_that_is_renormed_in_forward() -> Parts:
     model = nn.Sequential(nn.Embedding(10, 6, max_norm=1.0), nn.Flatten(), nn.Linear(12, 3))
     return Parts(model, cross_entropy, (torch.randint(0, 10, (8, 2)), torch.randint(0, 3, (8,))))
+
+
+@pair("module_state", additive=False)
+def dino_with_a_centre() -> Parts:
+    class Dino(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("centre", torch.zeros(3))
+
+        def forward(self, student: Tensor, teacher: Tensor) -> Tensor:
+            wanted = F.softmax((teacher - self.centre) / 0.1, dim=1).detach()
+            self.centre = 0.9 * self.centre + 0.1 * teacher.detach().mean(0)
+            return -(wanted * F.log_softmax(student, dim=1)).sum(1).mean()
+
+    teacher, criterion = mlp().requires_grad_(False), Dino()
+
+    def loss(model: nn.Module, data: tuple[Tensor, Tensor]) -> Tensor:
+        return criterion(model(data[0]), teacher(data[0]))
+
+    return Parts(mlp(), loss, batch(), others=(teacher, criterion))
