@@ -15,7 +15,7 @@ from gradacc_lessons.detective.tape.hooks import Recorder
 from gradacc_lessons.detective.tape.looks import Looks
 from gradacc_lessons.detective.tape.view import Facts, Finding, Given
 from gradacc_lessons.detective.tape.windows import Window, windows_of
-from gradacc_lessons.detective.tape.wording import report
+from gradacc_lessons.detective.tape.wording import report, sentence
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 if TYPE_CHECKING:
@@ -110,10 +110,15 @@ class Tape:
         assert self._facts is not None
         return self._facts
 
+    @property
+    def sentence(self) -> str:
+        """What the picture shows, in words."""
+        return sentence(self.windows, self.findings).to(self._language)
+
     def report(self, language: Language | None = None) -> str:
         """Windows, findings and questions in words."""
         language = language or self._language
-        return report(self.windows, self.findings, self.questions, self._given.accumulation_steps).to(language)
+        return report(self.windows, self.findings, self.questions).to(language)
 
     def __str__(self) -> str:
         return self.report()

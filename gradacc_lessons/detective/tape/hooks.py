@@ -1,17 +1,16 @@
 """The hooks that a tape hangs on a model, its parameters and all optimizers, and what they write down."""
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed import is_available, is_initialized
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from gradacc_lessons.detective.tape.log import Pass, Raw
 from gradacc_lessons.detective.tape.looks import Looks
+from gradacc_lessons.detective.tape.modules import ForwardHook, called_children, synchronises, tensors
 from gradacc_lessons.detective.tape.view import Facts
 
 Count = Callable[[Any], int]
@@ -26,7 +25,7 @@ class Recorder:
         self.model, self.looks, self.count = model, looks, count
         self.ours = {id(parameter) for parameter in looks.parameters}
         self.trained: list[str] = []
-        self.tokens = False
+        self.tokens = self.told_items = False
         self._unhooked = dict(enumerate(looks.parameters))
         self._handles: list[Any] = []
         self._depth = 0
@@ -39,14 +38,16 @@ class Recorder:
         self._optimizers: list[int] = []
         self._before_update = 0
         self._found_inf: Tensor | None = None
-        self._before_tape = any(one.grad is not None and bool(one.grad.any()) for one in looks.parameters)
+        self._before_tape = False
 
     _backward: Raw | None
 
     def attach(self) -> None:
         """Hang up the hooks."""
-        for module in (self.model, *_called_children(self.model)):
-            before, after = _Hook(self._before_forward), _Hook(self._after_forward)
+        self.looks.begin()
+        self._before_tape = any(one.grad is not None and bool(one.grad.any()) for one in self.looks.parameters)
+        for module in (self.model, *called_children(self.model)):
+            before, after = ForwardHook(self._before_forward), ForwardHook(self._after_forward)
             self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
             self._handles.append(module.register_forward_hook(after, with_kwargs=True, always_call=True))
         self._hook_parameters()
@@ -72,7 +73,8 @@ class Recorder:
         reached = {self.looks.names[index] for index in self.looks.log.received}
         never = tuple(name for name in self.trained if name not in reached)
         low = tuple(sorted(self.looks.low))
-        return Facts(never if self.looks.micro_batch else (), len(self.trained), low, self.tokens, self._before_tape)
+        never = never if self.looks.micro_batch else ()
+        return Facts(never, len(self.trained), low, self.tokens, self._before_tape, self.told_items)
 
     def _hook_parameters(self) -> None:
         """Also those that are frozen when the tape begins, and are trained later."""
@@ -100,15 +102,16 @@ class Recorder:
         self._depth -= 1
         if self._depth or output is None:
             return
-        inputs = list(_tensors((args, kwargs)))
-        outputs = [tensor for tensor in _tensors(output) if tensor.grad_fn is not None]
+        self.told_items |= "num_items_in_batch" in kwargs
+        inputs = list(tensors((args, kwargs)))
+        outputs = [tensor for tensor in tensors(output) if tensor.grad_fn is not None]
         items, through = self._items(args, kwargs, inputs), any(tensor.grad_fn is not None for tensor in inputs)
         if not outputs:
             self.looks.at_others(during="forward")
             self.looks.write("evaluation", items=items, through=through)
             return
         kept = {one.micro_batch for one in self._passes if one.kept and one.micro_batch != self.looks.micro_batch}
-        one = Pass(items, module is self.model, through, _synchronises(module))
+        one = Pass(items, module is self.model, through, synchronises(module))
         self.looks.at_others(during="forward", one_pass=one)
         self.looks.write("forward", items=items, through=through, graphs=len(kept), one_pass=one)
         self._passes.append(one)
@@ -183,6 +186,8 @@ class Recorder:
             return
         if optimizer in self._steps:  # its last step ended in an error
             self._steps.clear()
+        if not self._steps:
+            self._found_inf = None
         if not self._steps and _graph_task() != -1:  # the step is itself a hook of the backward
             self._gradient_comes(torch.empty(0))
             if self._backward is None:
@@ -219,19 +224,6 @@ class Recorder:
         looks.updated()
 
 
-class _Hook:
-    """A forward hook; what a copied or saved model has in its place does nothing, and needs nothing of ours."""
-
-    def __init__(self, does: Callable[..., None]) -> None:
-        self._does = does
-
-    def __call__(self, *arguments: Any) -> None:
-        self._does(*arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (nullcontext(), "__exit__")
-
-
 class _Arrival:
     """Hangs in the graph of one output, hears its gradient, and is gone when the graph is."""
 
@@ -251,33 +243,7 @@ def _join(backward: Raw, one: Pass) -> None:
         backward.passes.append(one)
 
 
-def _synchronises(module: nn.Module) -> bool:
-    """Whether a backward of this forward all-reduces: DistributedDataParallel knows; others may be wrapped in it."""
-    return bool(getattr(module, "require_backward_grad_sync", is_available() and is_initialized()))
-
-
 def _keeps_graph() -> bool:
     """Whether the backward that is running was told to keep its graph."""
     asked: Callable[[], bool] | None = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
     return asked is not None and bool(asked())
-
-
-def _called_children(module: nn.Module) -> Iterator[nn.Module]:
-    """What a loop calls that does not call the model itself; lists and dicts of modules are never called."""
-    for child in module.children():
-        if isinstance(child, nn.ModuleList | nn.ModuleDict):
-            yield from _called_children(child)
-        else:
-            yield child
-
-
-def _tensors(found: Any) -> Iterator[Tensor]:
-    """The tensors in nested tuples, lists and dicts; what transformers' models return are dicts."""
-    if isinstance(found, Tensor):
-        yield found
-    elif isinstance(found, dict):
-        for value in found.values():
-            yield from _tensors(value)
-    elif isinstance(found, tuple | list):
-        for value in found:
-            yield from _tensors(value)

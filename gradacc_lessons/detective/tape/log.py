@@ -125,9 +125,8 @@ class Log:
         return Event(
             raw.kind, micro_batch, raw.update, raw.seconds, raw.during, items, factor,
             tensors=len(raw.received) or raw.tensors, moves=raw.moves, rate=raw.rate, optimizer=raw.optimizer,
-            complete=complete,
-            finite=finite, through=raw.through, graphs=raw.graphs, again=raw.again, closure=raw.closure,
-            forwards=len(raw.passes),
+            complete=complete, finite=finite, through=raw.through, graphs=raw.graphs, again=raw.again,
+            closure=raw.closure, forwards=len(raw.passes),
         )  # fmt: skip
 
 

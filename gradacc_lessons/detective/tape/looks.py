@@ -48,6 +48,15 @@ class Looks:
         }
         self._began = time.perf_counter()
 
+    def begin(self) -> None:
+        """What was done before now is no business of the tape."""
+        self.gradients.look()
+        self._trained.moved()
+        for writes in self._others.values():
+            writes.moved()
+        self.rates.moves()
+        self._began = time.perf_counter()
+
     def write(self, kind: Kind, **fields: Any) -> Raw:
         """A new entry of the log."""
         during: During = fields.pop("during", "update" if self.stepping else "loop")

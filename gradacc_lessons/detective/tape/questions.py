@@ -38,6 +38,9 @@ def asked(view: View) -> Iterator[Text]:
         yield ask("no_forward")
     elif view.facts.tokens and not view.given.counted:
         yield ask("count")
+    whole = [window for window in view.updated if view.n is not None and len(window.fresh) == view.n > 1]
+    if whole and not view.facts.told_items and all(set(factors(window)) == {1.0} for window in whole):
+        yield ask("undivided")
     short = [window for window in view.updated if view.n is not None and 0 < len(window.fresh) < view.n]
     if short and not any(factors(window) for window in short) and all(view.expected(window) for window in short):
         yield ask("scale", update=short[0].number, length=len(short[0].fresh))

@@ -34,6 +34,8 @@ class Facts:
     """The model is called with whole numbers in rows, which may be tokens."""
     before: bool = False
     """There were gradients when the tape began."""
+    told_items: bool = False
+    """The model was told how many items its whole window has, as transformers' Trainer does."""
 
 
 @dataclass(frozen=True)

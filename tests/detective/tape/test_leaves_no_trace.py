@@ -175,6 +175,18 @@ def test_it_can_be_read_while_it_runs_and_used_once() -> None:
         pass
 
 
+def test_what_happens_before_it_begins_is_not_on_it() -> None:
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    tape = trace(model, optimizer, accumulation_steps=N, micro_batches_per_epoch=LENGTH)
+    _train(model, optimizer)
+    optimizer.param_groups[0]["lr"] = 0.05
+    with tape:
+        _train(model, optimizer)
+    assert tape.events[0].kind == "forward" and lengths(tape) == [4, 4, 2] and tape.findings == []
+    assert {event.kind for event in tape.events} == {"forward", "backward", "clip", "update", "zero_grad"}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -67,6 +67,12 @@ def test_lbfgs_closures() -> None:
     assert all(event.closure for event in tape.events if event.kind == "update")
 
 
+def test_windows_of_other_lengths() -> None:
+    assert lengths(right_loops.windows_that_span_epochs()) == [4] * 5
+    assert lengths(right_loops.epochs_shorter_than_a_window()) == [3] * 4
+    assert lengths(right_loops.sharpness_aware()) == [1] * LENGTH
+
+
 def test_a_pair_of_models() -> None:
     judge, generator = right_loops.gan_discriminator(), right_loops.gan_generator()
     assert lengths(judge) == lengths(generator) == WINDOWS

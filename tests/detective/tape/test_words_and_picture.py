@@ -16,7 +16,8 @@ from gradacc_lessons.course import course_folder
 from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.detective.tape.events import KINDS
 from gradacc_lessons.detective.tape.picture import LANE_ORDER, MOST, STYLE
-from gradacc_lessons.detective.tape.wording import LANES, OWN, PICTURE, QUESTIONS, REPORT, SAID
+from gradacc_lessons.detective.tape.said import OWN, SAID
+from gradacc_lessons.detective.tape.wording import LANES, PICTURE, QUESTIONS, REPORT
 from gradacc_lessons.palette import BLUE, GREEN, WRONG
 from gradacc_lessons.text import Text
 
@@ -58,6 +59,7 @@ def test_the_report_of_a_wrong_loop() -> None:
         "- The short last window is divided by N. Update 3 applies 2 micro-batches, and each of their losses was "
         "divided by 4: it is 2/4 of what it should be. (lesson 04_uneven_windows)"
     )
+    assert tape.sentence == f"{str(tape).splitlines()[0]} The short last window is divided by N."
     dutch = tape.report("nl")
     assert "Gevonden:" in dutch and "(les 04_uneven_windows)" in dutch
     with trace(net(), language="nl") as empty:
@@ -86,6 +88,20 @@ def test_a_tail_whose_scale_cannot_be_seen_is_asked_about_and_one_that_can_is_no
     (question,) = right_loops.by_hand().questions
     assert question.en.startswith("By what were the losses of the short window of update 3 divided?")
     assert right_loops.returns_its_loss().questions == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_losses_that_nobody_divides_are_asked_about_unless_the_model_knows_the_items(told: bool) -> None:
+    model = net()
+    forward, items = model.forward, {"num_items_in_batch": 8} if told else {}
+    model.forward = lambda x, labels, num_items_in_batch=None: forward(x, labels)  # type: ignore[method-assign]
+    optimizer = optim.SGD(model.parameters(), 0.1)
+    with taped(model) as tape:
+        for x, labels in batches(N):
+            model(x, labels=labels, **items)["loss"].backward()
+        optimizer.step()
+    asked = any(question.en.startswith("Did the model divide its losses") for question in tape.questions)
+    assert asked is not told and tape.findings == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from gradacc_lessons import Tape
 from gradacc_lessons.detective.faults import FAULTS, fault_loop
-from gradacc_lessons.detective.tape.wording import OWN, SAID
+from gradacc_lessons.detective.tape.said import OWN, SAID
 
 IN_THE_CATALOGUE = {
     "grad_divided_every_micro_batch", "zero_grad_every_micro_batch", "backward_once_per_window", "never_zero_grad",
