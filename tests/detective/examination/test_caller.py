@@ -1,7 +1,9 @@
 """What the caller has stays what it is: also what only a trained eye sees, and also when something fails."""
 
 import copy
+import gc
 import random
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -207,3 +209,59 @@ def test_tensors_that_share_memory_go_on_sharing_it() -> None:
     assert not found.additive and found.causes == ("module_state",)  # the views see it in float64 as well
     model.flat.fill_(7)
     assert model.part.tolist() == [7, 7, 7] and model.flat.dtype == torch.float32
+
+
+def test_parameters_that_are_views_of_one_flat_tensor_stay_so() -> None:
+    model = mlp()
+    flat, start = torch.cat([p.detach().flatten() for p in model.parameters()]), 0
+    for parameter in model.parameters():
+        parameter.data = flat[start : start + parameter.numel()].view_as(parameter)
+        start += parameter.numel()
+    assert examine(model, cross_entropy, batch(), 2).additive
+    flat.fill_(3)
+    assert all(bool((parameter == 3).all()) for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("held", ["in an optimizer", "in a tuple"])
+def test_a_loss_that_holds_the_parameters_itself_while_a_graph_is_alive(held: str) -> None:
+    """They are exchanged for a while where they can be; else it is measured in float32, and says so."""
+    model, data = mlp(), batch()
+    alive = cross_entropy(model, data)
+    optimizer, fixed = torch.optim.SGD(model.parameters(), 0.1), tuple(model.parameters())
+    before = [id(parameter) for parameter in model.parameters()]
+
+    def loss(model: nn.Module, data: Any) -> Tensor:
+        own = fixed if held == "in a tuple" else optimizer.param_groups[0]["params"]
+        return cross_entropy(model, data) + 0.1 * sum(parameter.square().sum() for parameter in own)
+
+    if held == "in an optimizer":
+        fixed = ()
+    found = examine(model, loss, data, 2)
+    assert found.additive and ("float64" in found.evidence) == (held == "in a tuple")
+    assert [id(parameter) for parameter in model.parameters()] == before
+    assert [id(parameter) for parameter in optimizer.param_groups[0]["params"]] == before
+    alive.backward()
+
+
+def test_nothing_stays_in_memory() -> None:
+    def tensors() -> int:
+        gc.collect()
+        return sum(issubclass(type(thing), Tensor) for thing in gc.get_objects())
+
+    model, data = mlp(nn.BatchNorm1d(8), nn.Dropout(0.2)), batch()
+    examine(model, cross_entropy, data, 2)
+    before = tensors()
+    examine(model, cross_entropy, data, 2)
+    assert tensors() == before
+
+
+def test_another_thread_sees_nothing_of_it() -> None:
+    """Neither float64 as the default, nor gradients switched off."""
+    done: list[Any] = []
+    thread = threading.Thread(target=lambda: done.append(examine(mlp(nn.BatchNorm1d(8)), cross_entropy, batch(), 2)))
+    thread.start()
+    seen = set()
+    while thread.is_alive():
+        seen.add((torch.zeros(1).dtype, torch.is_grad_enabled()))
+    thread.join()
+    assert seen <= {(torch.float32, True)} and done[0].causes == ("batch_statistics", "module_state")
