@@ -45,7 +45,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make notebooks  execute and clean every notebook"
 	@echo "make bench      measure how fast things are, and how close predictions of memory come"
-	@echo "make norms      measure lesson 05's table of accuracies anew: about half an hour of two cores"
+	@echo "make norms      measure lesson 05's table of accuracies anew: about a quarter of an hour of two cores"
 	@echo "make test-all   the tests and what takes long: at most an hour"
 	@echo "make clean      remove .venv and everything else that was made here"
 	@echo

@@ -33,9 +33,10 @@ def main(arguments: list[str] | None = None) -> None:
     cells = [Cell(*chosen) for chosen in product(get_args(DigitsModel), get_args(DigitsNorm), get_args(Order), CUTS)]
     began = time.monotonic()
     results = measure(cells, options.seeds)
-    content = {"machine": where, "minutes": round((time.monotonic() - began) / 60, 1), "made_with": MADE_WITH}
+    minutes = round((time.monotonic() - began) / 60, 1)
+    content = {"machine": where, "minutes": minutes, "seeds": options.seeds, "made_with": MADE_WITH}
     options.file.write_text(as_json(content, [described(*each) for each in zip(cells, results, strict=True)]), "utf-8")
-    print(f"{len(cells) * options.seeds} runs in {content['minutes']} minutes, written to {options.file.name}")
+    print(f"{len(cells) * options.seeds} runs in {minutes} minutes, written to {options.file.name}")
 
 
 def measure(cells: list[Cell], seeds: int) -> list[list[Result]]:

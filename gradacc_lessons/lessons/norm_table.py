@@ -60,7 +60,7 @@ class Cell:
 
 @cache
 def stored() -> dict[str, Any]:
-    """The file: `machine`, `made_with`, and `cells` with the accuracies of every seed.
+    """The file: `machine`, `minutes`, `seeds`, `made_with`, and `cells` with the accuracies of every seed.
 
     ValueError if it was made with other settings than the lesson has now.
     """

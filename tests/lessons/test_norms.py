@@ -1,5 +1,6 @@
 """Lesson 05: BatchNorm's gradient error grows with N over many seeds, every other norm's stays at rounding."""
 
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import get_args
 
@@ -9,6 +10,7 @@ import torch
 from gradacc_lessons.accumulation import accumulate
 from gradacc_lessons.lessons.norms import (
     EPOCHS,
+    LEARNING_RATE,
     ROUNDING,
     Order,
     accuracies,
@@ -195,6 +197,15 @@ def test_a_row_per_epoch_and_an_accuracy_that_rises() -> None:
     rows = list(accuracies(digits("mlp", norm="layer"), recipe_for(64, 1), "shuffled"))
     assert [row["epoch"] for row in rows] == list(range(1, EPOCHS + 1))
     assert rows[-1]["accuracy"] > max(0.8, rows[0]["accuracy"])
+
+
+def test_frozen_statistics_of_untrained_weights_diverge_for_some_seeds_at_twice_the_learning_rate() -> None:
+    task, ends = digits("cnn", norm="frozen batch"), {}
+    for rate in (LEARNING_RATE, 2 * LEARNING_RATE):
+        recipes = [replace(recipe_for(64, 1, seed), learning_rate=rate) for seed in range(4)]
+        ends[rate] = [list(accuracies(task, recipe, "shuffled"))[-1]["accuracy"] for recipe in recipes]
+    assert min(ends[LEARNING_RATE]) > 0.9
+    assert min(ends[2 * LEARNING_RATE]) < 0.2
 
 
 def test_a_trained_model_is_a_copy() -> None:
