@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from gradacc_lessons.memory.loop import LossFunction
+from gradacc_lessons.memory.loop import LossFunction, in_precision
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, input_bytes, predict_window
 from gradacc_lessons.memory.profile import MemoryProfile
 from gradacc_lessons.recipe import Recipe
@@ -182,7 +182,7 @@ class Forecast:
         return self.loss_fn(model, batch)
 
     def _made(self, size: int) -> Any:
-        batch = self.make_batch(size)
+        batch = in_precision(self.make_batch(size), self.recipe)
         if self._smallest is None or size < self._smallest[0]:
             self._smallest = size, batch
         return batch

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.memory.parts import part
+from gradacc_lessons.memory.walk import mapped
 from gradacc_lessons.recipe import Recipe
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
@@ -31,6 +32,17 @@ def training_as_usual(recipe: Recipe) -> Iterator[None]:
 def parameter_dtype(recipe: Recipe) -> torch.dtype:
     """What the recipe's parameters are made of."""
     return {"bfloat16": torch.bfloat16, "float64": torch.float64}.get(recipe.precision, torch.float32)
+
+
+def in_precision(batch: Any, recipe: Recipe) -> Any:
+    """The batch with its floating-point numbers in the dtype that the recipe asks for, where it asks for one.
+
+    float32 is no such wish: who trains in float32 gives float32, and anything else is a mistake to be told.
+    """
+    dtype = parameter_dtype(recipe)
+    if dtype == torch.float32:
+        return batch
+    return mapped(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor, batch)
 
 
 def one_update(

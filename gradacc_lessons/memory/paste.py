@@ -191,7 +191,10 @@ def _call(function: str, arguments: dict[str, Any]) -> str:
 def _dtype(recipe: Recipe) -> list[str]:
     if recipe.precision not in ("bfloat16", "float64"):
         return []
-    return [f"model = model.to(torch.{recipe.precision})  # or load it so: dtype=torch.{recipe.precision}"]
+    return [
+        f"model = model.to(torch.{recipe.precision})  # or load it so: dtype=torch.{recipe.precision}",
+        f"# The floating-point numbers of the batches are {recipe.precision} too.",
+    ]
 
 
 def _checkpointing(recipe: Recipe) -> list[str]:

@@ -17,6 +17,7 @@ from gradacc_lessons.memory.fake import as_transformers_would_run, without_memor
 from gradacc_lessons.memory.loop import (
     LossFunction,
     bring_state_into_being,
+    in_precision,
     one_update,
     parameter_dtype,
     training_as_usual,
@@ -46,8 +47,8 @@ def predict_peak(
 ) -> MemoryProfile:
     """How much memory the recipe's loop would have in use at its peak, and for what, without taking it.
 
-    `make_batch(size)` gives the longest batch of `size` examples; `loss_fn(model, batch)` its mean loss. What is
-    followed is a window after the first update: only then the optimizer's state exists. Kernels with scratch of their
+    `make_batch(size)` gives the longest batch of `size` examples, whose floating-point numbers take the dtype of a
+    recipe in bfloat16 or float64; `loss_fn(model, batch)` gives its mean loss. What is followed is a window after the first update: only then the optimizer's state exists. Kernels with scratch of their
     own (convolutions, attention) run for real, once and cut down: to two examples, or one if there is only one.
 
     ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
@@ -74,7 +75,7 @@ def predict_window(
     where = torch.device(device or "cpu").type
     recipe = _as_on(where, recipe)
     with seeded(recipe.seed), training_as_usual(recipe):
-        real = {size: checked_batch(make_batch, size) for size in dict.fromkeys(traced)}
+        real = {size: in_precision(checked_batch(make_batch, size), recipe) for size in dict.fromkeys(traced)}
     with seeded(recipe.seed), training_as_usual(recipe):
         tracker = _followed(build_model, loss_fn, [real[size] for size in traced], recipe)
     _refuse_leftovers(tracker)

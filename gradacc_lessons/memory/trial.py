@@ -14,7 +14,7 @@ from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
 from gradacc_lessons.memory.device_peak import device_peak
 from gradacc_lessons.memory.forecast import Forecast
-from gradacc_lessons.memory.loop import bring_state_into_being, one_update, training_as_usual
+from gradacc_lessons.memory.loop import bring_state_into_being, in_precision, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
 from gradacc_lessons.memory.walk import mapped
@@ -84,7 +84,7 @@ class Trial:
         return perf_counter() - start
 
     def _batch(self, size: int) -> Any:
-        made = self._forecast.make_batch(size)
+        made = in_precision(self._forecast.make_batch(size), self._recipe)
         # Copies: a slice of a data set would count with all of it.
         return mapped(lambda tensor: tensor.to(self._device, copy=True), made)
 

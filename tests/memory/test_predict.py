@@ -12,7 +12,9 @@ from torch.nn import functional as F
 
 from benchmarks.memory_cases import Case, cases, measured, predicted
 from benchmarks.memory_models import SUBJECTS, TOKENS, VOCABULARY
+from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.predict import predict_peak
+from gradacc_lessons.memory.trial import Trial
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import digits
 
@@ -216,3 +218,25 @@ def test_a_mixture_that_picks_experts_by_their_numbers_is_followed_or_says_why_n
         assert re.fullmatch(NOT_FOLLOWED, str(error))
     else:
         assert found.by_category["parameters"] > 0
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bfloat16", torch.bfloat16), ("float64", torch.float64)])
+def test_the_batch_takes_the_dtype_that_the_recipe_asks_for(precision, dtype):
+    seen = []
+
+    def loss_fn(model, batch):
+        seen.append((batch[0].dtype, batch[1].dtype))
+        return F.cross_entropy(model(batch[0]), batch[1])
+
+    def make_batch(size):
+        return torch.zeros(size, 6), torch.zeros(size, dtype=torch.long)
+
+    recipe = Recipe(4, 2, optimizer="sgd", precision=precision)
+    profile = predict_peak(lambda: nn.Linear(6, 3), loss_fn, make_batch, recipe)
+    assert set(seen) == {(dtype, torch.long)}
+    assert profile.by_category["inputs"] == 2 * 4 * (6 * dtype.itemsize + 8)
+    forecast = Forecast(lambda: nn.Linear(6, 3), loss_fn, make_batch, recipe)
+    assert forecast.profile(8, 2).by_category["inputs"] == profile.by_category["inputs"]
+    seen.clear()
+    Trial(forecast).peak([4, 4])
+    assert set(seen) == {(dtype, torch.long)}
