@@ -35,6 +35,10 @@ SECTIONS = {
         *("Three numbers that should agree", "Mean of means", "Weigh by what counts"),
         *("A batch of 10, cut 4, 4, 2", "The short last window", "A micro-batch without labels", "Write it"),
     ],
+    "05_batch_norm": [
+        *("One image among others", "The gradient is no longer the same", "Does accuracy show it?"),
+        *("Running statistics move N times", "Training and evaluation disagree", "Write it"),
+    ],
     "06_not_a_sum": [
         *("A loss that looks at pairs", "InfoNCE against N", "GradCache", "Overlap of a batch, overlap of an example"),
         *("Chance and state", "Is it additive?", "Examine your own"),
@@ -186,7 +190,7 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
     prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "06_not_a_sum": "sum-"}
-    prefix |= {"10_fit_a_budget": "fit-"}
+    prefix |= {"05_batch_norm": "norm-", "10_fit_a_budget": "fit-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
