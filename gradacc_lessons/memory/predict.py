@@ -48,8 +48,9 @@ def predict_peak(
     """How much memory the recipe's loop would have in use at its peak, and for what, without taking it.
 
     `make_batch(size)` gives the longest batch of `size` examples, whose floating-point numbers take the dtype of a
-    recipe in bfloat16 or float64; `loss_fn(model, batch)` gives its mean loss. What is followed is a window after the first update: only then the optimizer's state exists. Kernels with scratch of their
-    own (convolutions, attention) run for real, once and cut down: to two examples, or one if there is only one.
+    recipe in bfloat16 or float64; `loss_fn(model, batch)` gives its mean loss. What is followed is a window after the
+    first update: only then the optimizer's state exists. Kernels with scratch of their own (convolutions, attention)
+    run for real, once and cut down: to two examples, or one if there is only one.
 
     ValueError, in one sentence, for what cannot be followed: a model whose control flow or sizes depend on the
     numbers, an operation without a size rule, a loss that is no scalar, a batch of another size than asked for.
