@@ -253,7 +253,6 @@ def explore_norms(prediction: Prediction | None = None) -> Explorer:
 
 
 def last_sizes(recipe: Recipe) -> set[int]:
-    """The sizes of micro-batches that a run may meet: b, what is left of the training set, and what of the test set."""
+    """The sizes of micro-batches that training meets: b, and what an epoch has left; 0 where nothing is."""
     b, whole = recipe.micro_batch_size, recipe.effective_batch_size
-    tested = len(digits().test[1]) // EFFECTIVE_BATCH * EFFECTIVE_BATCH
-    return {b, TRAIN_EXAMPLES % whole % b, tested % whole % b, whole % b}
+    return {b, TRAIN_EXAMPLES % whole % b}

@@ -86,9 +86,14 @@ def accuracies(task: Task, recipe: Recipe, order: Order) -> Iterator[dict[str, A
 
 
 def _cut_as_trained(task: Task, recipe: Recipe, order: Order) -> list[Batch]:
-    whole = len(task.test[0]) // EFFECTIVE_BATCH * EFFECTIVE_BATCH  # a last micro-batch of one image may be refused
+    """Whole batches of 64 of the test images, in windows and micro-batches as in training.
+
+    A single image that is left over is not among them: BatchNorm might refuse it.
+    """
+    whole = len(task.test[0]) // EFFECTIVE_BATCH * EFFECTIVE_BATCH
     windows = split(tuple(tensor[:whole] for tensor in task.test), recipe.effective_batch_size)
-    return [part for window in windows for part in split(arranged(window, order), recipe.micro_batch_size)]
+    parts = [part for window in windows for part in split(arranged(window, order), recipe.micro_batch_size)]
+    return [part for part in parts if len(part[0]) > 1 or recipe.micro_batch_size == 1]
 
 
 def accuracy(model: nn.Module, batches: list[Batch], *, training: bool) -> float:

@@ -81,8 +81,8 @@ FAULTS = {
         Text(
             "The gradient is right, but in evaluation mode your layer uses running statistics, which it does not use "
             "in training. The same images come out differently.",
-            "De gradient klopt, maar in de evaluatiestand gebruikt je laag lopende statistieken, die hij in training niet "
-            "gebruikt. Dezelfde afbeeldingen komen er anders uit.",
+            "De gradient klopt, maar in de evaluatiestand gebruikt je laag lopende statistieken, en in training niet. "
+            "Dezelfde afbeeldingen komen er anders uit.",
         )
     ),
 }

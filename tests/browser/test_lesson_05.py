@@ -9,7 +9,7 @@ LESSON = "05_batch_norm.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-norms", "explorer-statistics", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
 NORMS, STATISTICS = 0, 1  # the explorers, from the top of the page
-NORMS_PICTURE, STATISTICS_PICTURE = "the cosine between the accumulated gradient", "The running mean of one BatchNorm"
+NORMS_PICTURE, STATISTICS_PICTURE = "the cosine between the accumulated gradient", "the running mean of one BatchNorm"
 
 
 def test_the_explorers_run_and_the_page_is_accessible(lesson):
