@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 import click
 import pytest
+import torch
+from torch import nn
 
 from gradacc_lessons.authoring.publish import README_BEGIN, README_END, publish
 from gradacc_lessons.cli import main
@@ -92,7 +94,7 @@ def titles(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README.md", "CONTRIBUTING.md"])
 def test_every_file_and_folder_that_is_named_exists(page: Path) -> None:
-    made_by_the_reader = {".venv/bin", "my_loop.py", "my_model.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
+    made_by_the_reader = {".venv/bin", "my_loop.py", "my_model.py", "my_net.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
     for code in code_in(page):
         for word in code.split():
             path = word.strip("`,;")
@@ -108,9 +110,9 @@ def test_the_map_has_every_lesson_under_its_own_title_and_no_other() -> None:
 
 
 def test_the_diagnosis_in_the_readme_is_what_really_comes_out(tmp_path: Path) -> None:
-    loop, _ = blocks("python")
+    loop = blocks("python")[0]
     (tmp_path / "my_loop.py").write_text(loop, encoding="utf-8")
-    sessions = blocks("console")
+    sessions = [session for session in blocks("console") if session.startswith("$ gradacc diagnose")]
     assert len(sessions) == 2
     codes = []
     for session in sessions:
@@ -124,8 +126,36 @@ def test_the_diagnosis_in_the_readme_is_what_really_comes_out(tmp_path: Path) ->
     assert codes == [1, 0]
 
 
+def test_the_verdict_in_the_readme_is_what_really_comes_out(tmp_path: Path) -> None:
+    (tmp_path / "my_net.py").write_text(blocks("python")[1], encoding="utf-8")
+    (session,) = (session for session in blocks("console") if session.startswith("$ gradacc examine"))
+    prompt, _, shown = session.partition("\n")
+    command = shlex.split(prompt.removeprefix("$ gradacc "))
+    run: Any = subprocess.run(
+        [sys.executable, "-m", "gradacc_lessons", *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    message, _, table = run.stdout.partition("\n\n")
+    assert one_line(message) == one_line(shown)
+    assert len(table.split("\n")) > 6 and run.returncode == 1
+
+
+def test_the_tape_in_the_readme_is_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    model, images = nn.Linear(4, 3), torch.ones(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train() -> None:
+        for micro_batch in range(10):
+            (model(images).square().mean() / 4).backward()
+            if (micro_batch + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+    exec(blocks("python")[2], {"model": model, "train": train})
+    assert capsys.readouterr().out.startswith("10 micro-batches, 2 updates.")
+
+
 def test_the_plan_in_the_readme_is_made(tmp_path: Path) -> None:
-    _, parts = blocks("python")
+    parts = blocks("python")[-1]
     (tmp_path / "my_model.py").write_text(parts, encoding="utf-8")
     (command,) = (code for code in code_in(README) if code.startswith("gradacc plan my_model.py"))
     arguments = [*shlex.split(command)[1:], "--no-verify", "--json"]
