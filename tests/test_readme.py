@@ -94,12 +94,12 @@ def titles(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README.md", "CONTRIBUTING.md"])
 def test_every_file_and_folder_that_is_named_exists(page: Path) -> None:
-    made_by_the_reader = {".venv/bin", "my_loop.py", "my_model.py", "my_net.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
+    theirs = {".venv/bin", "my_loop.py", "my_model.py", "my_net.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
     for code in code_in(page):
         for word in code.split():
             path = word.strip("`,;")
             if re.fullmatch(r"[\w./-]+(/|\.(md|py|yml|txt|toml|ipynb|yaml))", path):
-                mine = any(path.endswith(name) or path.startswith(name) for name in made_by_the_reader)
+                mine = any(path.endswith(name) or path.startswith(name) for name in theirs)
                 assert mine or (ROOT / path).exists() or (ROOT / "gradacc_lessons/lessons" / path).exists(), path
 
 
