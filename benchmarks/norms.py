@@ -27,8 +27,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="S", help="how many seeds (default: all)")
     parser.add_argument("--file", type=Path, default=FILE, help="where to write (default: where the lesson reads)")
     options = parser.parse_args(arguments)
-    if options.seeds < len(SEEDS) and options.file == FILE:
-        parser.error(f"the lesson's table needs all {len(SEEDS)} seeds: name another --file")
+    if options.seeds < 1:
+        parser.error(f"--seeds must be at least 1, not {options.seeds}")
+    if options.seeds != len(SEEDS) and options.file.resolve() == FILE.resolve():
+        parser.error(f"the lesson's table needs {len(SEEDS)} seeds: name another --file")
     where = dict(machine())
     cells = [Cell(*chosen) for chosen in product(get_args(DigitsModel), get_args(DigitsNorm), get_args(Order), CUTS)]
     began = time.monotonic()

@@ -23,12 +23,15 @@ def load(target: str) -> tuple[Path, Callable[[], Any]]:
         raise ValueError(f"{target!r} is not of the form FILE:FUNCTION, as in my_model.py:parts")
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    spec = spec_from_file_location(path.stem, path.resolve())
+    # A name that nothing else has: random.py of the user's is not Python's.
+    module_name = path.stem if path.stem not in sys.modules else f"file_{path.stem}"
+    spec = spec_from_file_location(module_name, path.resolve())
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is not a Python file; its name should end in .py")
     module = module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # as if it were run: it may import what lies beside it
-    sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.insert(0, folder)  # as if it were run: it may import what lies beside it
+    sys.modules[module_name] = module  # dataclasses look their module up
     with in_a_sentence(path):
         spec.loader.exec_module(module)
         function: Callable[[], Any] | None = getattr(module, name, None)
@@ -91,7 +94,7 @@ def _sentence(path: Path, error: BaseException) -> str:
 
 def _line_in(path: Path, error: BaseException) -> int | None:
     """The last line of the file that the error passed through."""
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.lineno for frame in reversed(frames) if frame.filename == str(path.resolve())), None)

@@ -1,5 +1,6 @@
 """FILE:FUNCTION: what the file prints goes aside, and what goes wrong in it is one sentence."""
 
+import random
 import subprocess
 import sys
 
@@ -69,6 +70,18 @@ def test_without_an_output_or_an_error_stream_the_file_runs_all_the_same(tmp_pat
 
 def test_dataclasses_find_their_module(tmp_path):
     assert load(f"{file(tmp_path, DATACLASS, 'with_dataclass.py')}:answer")[1]() == 7
+
+
+def test_a_file_may_be_called_as_a_module_of_pythons(tmp_path):
+    before = random, sys.modules["random"]
+    _, function = load(f"{file(tmp_path, DATACLASS, 'random.py')}:answer")
+    assert function() == 7 and (random, sys.modules["random"]) == before
+
+
+def test_a_mistake_in_a_neighbour_is_not_told_as_one_of_the_file(tmp_path):
+    file(tmp_path, "\n\n\n\n\nx = (", "the_neighbour.py")
+    with pytest.raises(ValueError, match=r"failed with SyntaxError: .*, at line 2$"):
+        load(f"{file(tmp_path, chr(10) + 'import the_neighbour')}:answer")
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,8 @@ def checked_batch(make_batch: Callable[[int], Any], size: int) -> Any:
 
 def input_bytes(batch: Any, examples: int, wanted: int) -> int:
     """The bytes of a batch of `wanted` examples, going by one that has `examples` of them."""
-    sizes = ((tensor.nbytes, grows) for tensor, grows in by_example(batch, examples))
+    once = {id(tensor): (tensor.nbytes, grows) for tensor, grows in by_example(batch, examples)}
+    sizes = once.values()
     return sum(size * wanted // examples if grows else size for size, grows in sizes)
 
 

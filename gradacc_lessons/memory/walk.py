@@ -40,21 +40,32 @@ def _collect(value: Any, found: list[Tensor]) -> None:
 
 
 def mapped(change: Callable[[Tensor], Tensor], value: Any) -> Any:
-    """The same containers, with `change(tensor)` in place of each tensor."""
+    """The same containers, with `change(tensor)` in place of each tensor; one that occurs twice stays one."""
+    done: dict[int, Tensor] = {}
+
+    def once(tensor: Tensor) -> Tensor:
+        if id(tensor) not in done:
+            done[id(tensor)] = change(tensor)
+        return done[id(tensor)]
+
+    return _mapped(once, value)
+
+
+def _mapped(change: Callable[[Tensor], Tensor], value: Any) -> Any:
     if isinstance(value, Tensor):
         return change(value)
     if type(value) in (list, tuple):
-        return type(value)(mapped(change, inner) for inner in value)
+        return type(value)(_mapped(change, inner) for inner in value)
     if isinstance(value, Mapping) and hasattr(value, "__setitem__"):
         new = copy(value)
         for key, inner in value.items():
-            new[key] = mapped(change, inner)
+            new[key] = _mapped(change, inner)
         return new
     if _is_dataclass(value):
         new = copy(value)
         for field in fields(value):
             if hasattr(value, field.name):  # also of a frozen one
-                object.__setattr__(new, field.name, mapped(change, getattr(value, field.name)))
+                object.__setattr__(new, field.name, _mapped(change, getattr(value, field.name)))
         return new
     return tree_map_only(Tensor, change, value)  # what torch knows: named tuples, say
 

@@ -25,12 +25,12 @@ def grad_cache(
 
     `window` are the micro-batches behind one update; their sizes may differ. `embed(model, batch)` gives one or more
     tensors of (rows, features), such as those of images and of texts, or of questions and of twice as many answers;
-    `loss_fn` takes as many, of the whole window, and returns a scalar. Parameters that only the loss uses, such as a
-    temperature, get their gradient too.
+    `loss_fn` takes as many, of the whole window, and returns a scalar; what else it needs, such as labels, it brings
+    along. Parameters that only the loss uses, such as a temperature, get their gradient too.
 
-    Each example is embedded twice, the second time from the same random state: dropout draws the same masks. What
-    a forward changes (running statistics, an EMA) changes twice. Examples may meet in the loss, not in `embed`: a
-    BatchNorm still sees only its micro-batch.
+    Each example is embedded twice, the second time from the same random state: dropout draws the same masks, and the
+    generators end as if it had been once. What a forward changes (running statistics, an EMA) changes twice. Examples
+    may meet in the loss, not in `embed`: a BatchNorm still sees only its micro-batch.
 
     Returns the loss. ValueError for a window without micro-batches.
     """
@@ -47,12 +47,18 @@ def grad_cache(
     embeddings: list[Any] = [torch.cat(pieces).requires_grad_() for pieces in by_encoder]
     loss = loss_fn(*embeddings)
     loss.backward()  # 2: what the loss asks of each embedding
-    asked = [e.grad.split([len(rows) for rows in pieces]) for e, pieces in zip(embeddings, by_encoder, strict=True)]
+    end = random_state()
+    asked = [_asked(e).split([len(rows) for rows in pieces]) for e, pieces in zip(embeddings, by_encoder, strict=True)]
     for batch, state, rows in zip(window, states, zip(*asked, strict=True), strict=True):
         set_random_state(state)
         again = embed(model, batch)  # 3: with a graph, and the same draws
         torch.stack([(z * row).sum() for z, row in zip(again, rows, strict=True)]).sum().backward()
+    set_random_state(end)
     return float(loss.detach())
+
+
+def _asked(embedding: Tensor) -> Tensor:
+    return torch.zeros_like(embedding) if embedding.grad is None else embedding.grad
 
 
 def random_state() -> RandomState:

@@ -1,9 +1,6 @@
-"""The momentum that makes running statistics move once per window, and not N times.
+"""The momentum with which N small moves of running statistics weigh what one move per window would."""
 
-The rule stands in several trackers of BatchNorm under accumulation, among them keras PR #18948.
-"""
-
-from torch import nn
+from torch import Tensor, nn
 
 
 def corrected_momentum(momentum: float, accumulation_steps: int) -> float:
@@ -19,16 +16,17 @@ def corrected_momentum(momentum: float, accumulation_steps: int) -> float:
 
 
 def correct_momentum(model: nn.Module, accumulation_steps: int) -> int:
-    """Correct every module of `model` that has a number as its `momentum`; returns how many there were.
+    """Correct every module that has a `running_mean` and a number as its `momentum`; returns how many there were.
 
-    Once, before training: a second call corrects what is corrected already. A momentum of None, a plain mean over all
-    micro-batches, needs no correction. The running mean then follows the full batch's; the running variance is that of
-    the micro-batches, and lacks what lies between their means.
+    The momentum is the share of what is new, as in torch's own layers; in Keras it is the share that stays. Once, before
+    training: a second call corrects what is corrected already. A momentum of None, a plain mean over all micro-batches,
+    needs no correction. The running mean then follows the full batch's; the running variance is that of the
+    micro-batches, and lacks what lies between their means.
     """
     corrected = 0
     for module in model.modules():
         momentum = getattr(module, "momentum", None)
-        if isinstance(momentum, float):
+        if isinstance(momentum, int | float) and isinstance(getattr(module, "running_mean", None), Tensor):
             module.momentum = corrected_momentum(momentum, accumulation_steps)  # type: ignore[assignment]
             corrected += 1
     return corrected

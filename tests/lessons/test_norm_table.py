@@ -1,6 +1,7 @@
 """Lesson 05's stored table: how it is made, what is in it, and that it says what the page says."""
 
 import json
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -136,5 +137,8 @@ def test_the_target_writes_a_table_that_the_lesson_reads(tmp_path: Path, monkeyp
 
 def test_the_target_does_not_store_fewer_seeds_for_the_lesson(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        benchmark.main(["--seeds", "2"])
-    assert f"needs all {len(SEEDS)} seeds" in capsys.readouterr().err
+        benchmark.main(["--seeds", "2", "--file", os.path.relpath(FILE)])
+    assert f"needs {len(SEEDS)} seeds" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        benchmark.main(["--seeds", "0", "--file", "elsewhere.json"])
+    assert "--seeds must be at least 1" in capsys.readouterr().err

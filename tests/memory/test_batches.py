@@ -213,3 +213,18 @@ def test_constants_of_the_callers_own_are_no_fault():
         return model(batch[0])[:, MASK].mean()
 
     assert predict_peak(lambda: nn.Linear(WIDTH, CLASSES), loss_fn, tensors, Recipe(4, 2)).peak_bytes > 0
+
+
+def test_a_tensor_that_occurs_twice_is_counted_once():
+    def make_batch(size):
+        x = torch.ones(size, WIDTH)
+        return {"x": x, "target": x}
+
+    def loss_fn(model, batch):
+        return F.mse_loss(model(batch["x"]), batch["target"])
+
+    recipe = Recipe(64, 4, optimizer="sgd")
+    profile = predict_peak(lambda: nn.Linear(WIDTH, WIDTH), loss_fn, make_batch, recipe)
+    assert profile.by_category["inputs"] == 4 * 64 * WIDTH * 4
+    measured = Trial(Forecast(lambda: nn.Linear(WIDTH, WIDTH), loss_fn, make_batch, recipe)).peak([64] * 4)
+    assert profile.peak_bytes == pytest.approx(measured.peak_bytes, rel=0.005)

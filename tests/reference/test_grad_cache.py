@@ -140,6 +140,32 @@ def test_the_generator_ends_where_one_pass_leaves_it() -> None:
     assert torch.equal(torch.get_rng_state(), once)
 
 
+def test_what_the_loss_draws_is_not_drawn_again() -> None:
+    """Noise in the loss: the generators end where embedding once, and the loss, leave them."""
+    model, batch = towers(0, dropout=0.3)
+
+    def noisy(images: Tensor, texts: Tensor) -> Tensor:
+        return model.loss(images + 0.1 * torch.randn_like(images), texts)
+
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        embeddings = [model.embed(part) for part in split(batch, 8)]
+        noisy(*map(torch.cat, zip(*embeddings, strict=True)))
+        once = torch.rand(3)
+        torch.manual_seed(5)
+        grad_cache(model, split(batch, 8), TwoTowers.embed, noisy)
+        assert torch.equal(torch.rand(3), once)
+
+
+def test_an_embedding_that_the_loss_leaves_out_gets_no_gradient() -> None:
+    model, batch = towers(0)
+    grad_cache(model, split(batch, 8), TwoTowers.embed, lambda images, texts: images.square().mean())
+    full = gradient(model)
+    model.zero_grad()
+    model.embed(batch)[0].square().mean().backward()
+    assert (gradient(model) - full).norm() / full.norm() < ROUNDING
+
+
 def test_a_frozen_encoder_gets_no_gradient_and_the_other_its_own() -> None:
     model, batch = towers(0)
     model.image.requires_grad_(False)

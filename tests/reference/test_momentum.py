@@ -63,12 +63,20 @@ class HomeMade(nn.Module):
     def __init__(self, momentum: float | None) -> None:
         super().__init__()
         self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(4))
 
 
-def test_every_module_with_a_number_as_its_momentum_is_corrected_and_no_other() -> None:
-    layers = [nn.BatchNorm1d(4), nn.BatchNorm2d(4, momentum=0.3), HomeMade(0.2), HomeMade(None), nn.GroupNorm(2, 4)]
-    assert correct_momentum(nn.Sequential(*layers), 8) == 3
-    assert [layer.momentum for layer in layers[:4]] == [*(corrected_momentum(m, 8) for m in (0.1, 0.3, 0.2)), None]
+class Student(nn.Module):
+    """Its momentum is the share of the teacher that stays, and no business of ours."""
+
+    momentum = 0.996
+
+
+def test_every_module_with_running_statistics_is_corrected_and_no_other() -> None:
+    norms = [nn.BatchNorm1d(4), nn.BatchNorm2d(4, momentum=0.3), HomeMade(0.2), HomeMade(1), HomeMade(None)]
+    assert correct_momentum(nn.Sequential(*norms, Student(), nn.GroupNorm(2, 4)), 8) == 4
+    assert [norm.momentum for norm in norms] == [*(corrected_momentum(m, 8) for m in (0.1, 0.3, 0.2, 1)), None]
+    assert Student().momentum == 0.996
 
 
 def test_a_plain_mean_over_equal_micro_batches_needs_no_correction() -> None:
