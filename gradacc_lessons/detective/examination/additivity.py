@@ -17,6 +17,8 @@ from gradacc_lessons.detective.examination.weights import Weights
 
 WHOLE = 1e-6
 """Shares of what counts add up to one, but for rounding."""
+ELSEWHERE = 100
+"""The seed of the values of the parameters at which usual weights have to fit too."""
 OTHER_POINTS = 2
 """At how many other values of the parameters unusual weights have to fit too, at least."""
 MOST_POINTS = 64
@@ -41,6 +43,10 @@ class Fit:
 def ask_about_additivity(case: Case, whole: Run, pieces: list[Run]) -> Fit | None:
     """The weights that fit, without or with modules that mix; adds the causes. None if nothing fits."""
     fit = _fit(case, [], whole, pieces)
+    if fit is not None and fit.usual and not case.unmatched and not _holds_elsewhere(case, fit):
+        case.moved = True  # what does not add up has no gradient here, as behind a head of zeros; it has one there
+        case.go_elsewhere(ELSEWHERE)
+        fit = _fit(case, [])
     if fit is None and case.hidden:
         return None  # whatever differs may be chance
     if fit is None and case.draws is None and whole.draws:
@@ -56,6 +62,16 @@ def ask_about_additivity(case: Case, whole: Run, pieces: list[Run]) -> Fit | Non
         if case.counted:
             case.findings.evidence["count_weights"] = case.expected
     return fit
+
+
+def _holds_elsewhere(case: Case, fit: Fit) -> bool:
+    """Whether the weights fit at other values of the parameters too; True if there is no finite loss."""
+    with case.elsewhere(ELSEWHERE):
+        try:
+            run, runs = _measured(case, [])
+        except ExamineError:
+            return True
+        return weigh.fits(_all(run), [_all(other) for other in runs], fit.weights, case.tolerance)
 
 
 def _with_rows_of_their_own(case: Case) -> Fit | None:

@@ -6,6 +6,8 @@ from copy import copy
 from operator import index
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from gradacc_lessons.detective.examination.errors import ExamineError
@@ -15,6 +17,9 @@ def examples_in(batch: Any) -> int:
     """How many examples a batch has. ExamineError if its tensors do not agree, or if it has none with a dimension 0."""
     sizes: dict[str, int] = {}
     for name, tensor in named_tensors(batch):
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
+            kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else "sparse"
+            raise ExamineError(f"{name} is {kind} and cannot be cut into examples: give a dense tensor in its place")
         if tensor.dim():
             sizes[name] = len(tensor)
     if not sizes:
@@ -28,6 +33,13 @@ def examples_in(batch: Any) -> int:
             f"the tensors of the batch must have as many examples as one another along dimension 0: {told}"
         )
     return next(iter(sizes.values()))
+
+
+def are_equal(batch: Any) -> bool:
+    """Whether every example is the same: in its floats, such as an image of ones, or else in all its tensors."""
+    tensors = [tensor for _, tensor in named_tensors(batch) if tensor.dim()]
+    floats = [tensor for tensor in tensors if tensor.is_floating_point()] or tensors
+    return all(bool((tensor == tensor[:1]).all()) for tensor in floats)
 
 
 def starts_of(examples: int, micro_batch_size: Any) -> list[tuple[int, int]]:
@@ -47,7 +59,25 @@ def starts_of(examples: int, micro_batch_size: Any) -> list[tuple[int, int]]:
 
 def copied(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """The same nesting with `change(tensor)` in place of each tensor; one that occurs twice stays one."""
-    return _mapped(batch, change, {})
+    return _mapped(batch, change, {}, lambda part: part)
+
+
+def cut(batch: Any, start: int, size: int, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same nesting with these examples alone: `change` takes them of each tensor.
+
+    What else has an entry for each example is cut as well: lists and tuples of lengths, names or other things that
+    are no tensors, and arrays. A tuple of numbers as long as the batch is taken for such a list too.
+    """
+    examples = examples_in(batch)
+
+    def taken(part: Any) -> Any:
+        one_each = len(part) == examples if not isinstance(part, np.ndarray) else part.shape[:1] == (examples,)
+        if not one_each or isinstance(part, torch.Size) or hasattr(part, "_fields"):
+            return part.copy() if isinstance(part, np.ndarray) else part
+        part = part[start : start + size]
+        return part.copy() if isinstance(part, np.ndarray) else part
+
+    return _mapped(batch, change, {}, taken)
 
 
 def rows(start: int, size: int) -> Callable[[Tensor], Tensor]:
@@ -76,33 +106,61 @@ def named_tensors(batch: Any, name: str = "batch") -> Iterator[tuple[str, Tensor
             yield from named_tensors(getattr(batch, field.name), f"{name}.{field.name}")
 
 
-def _mapped(batch: Any, change: Callable[[Tensor], Tensor], done: dict[int, Tensor]) -> Any:
+def _mapped(
+    batch: Any, change: Callable[[Tensor], Tensor], done: dict[int, Tensor], plain: Callable[[Any], Any]
+) -> Any:
+    """`plain` is asked for lists, tuples and arrays without tensors."""
     if isinstance(batch, Tensor):
         if id(batch) not in done:
             done[id(batch)] = change(batch)
         return done[id(batch)]
+    if isinstance(batch, np.ndarray):
+        return plain(batch)
     if isinstance(batch, Mapping):
-        values = {key: _mapped(value, change, done) for key, value in batch.items()}
-        if type(batch) is dict:
-            return values
-        if not isinstance(batch, MutableMapping):
-            return values
-        again = copy(batch)  # BatchEncoding and its like know more than their entries
-        if hasattr(again, "data") and isinstance(again.data, dict):
-            again.data = values
-            return again
-        for key, value in values.items():
-            again[key] = value
-        return again
+        return _with_entries(batch, {key: _mapped(value, change, done, plain) for key, value in batch.items()})
     if isinstance(batch, list | tuple):
-        items = [_mapped(value, change, done) for value in batch]
-        return type(batch)(*items) if hasattr(batch, "_fields") else type(batch)(items)
+        if next(named_tensors(batch), None) is None and (part := plain(batch)) is not batch:
+            return part if type(part) is type(batch) else _with_items(batch, list(part))
+        return _with_items(batch, [_mapped(value, change, done, plain) for value in batch])
     if _is_dataclass(batch):
         again = copy(batch)
         for field in dataclasses.fields(batch):
-            object.__setattr__(again, field.name, _mapped(getattr(batch, field.name), change, done))
+            object.__setattr__(again, field.name, _mapped(getattr(batch, field.name), change, done, plain))
         return again
     return batch
+
+
+def _with_entries(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+    """A mapping of the same kind."""
+    if type(batch) is dict or not isinstance(batch, MutableMapping):
+        return values
+    again = copy(batch)  # BatchEncoding and its like know more than their entries
+    attributes = getattr(batch, "__dict__", None)
+    if attributes is batch:  # its entries are its attributes
+        again.__dict__ = again
+    elif attributes and isinstance(attributes.get("data"), dict):
+        again.__dict__["data"] = values
+        return again
+    for key, value in values.items():
+        again[key] = value
+    return again
+
+
+def _with_items(batch: Any, items: list[Any]) -> Any:
+    """A list or tuple of the same kind, whatever its constructor takes."""
+    if type(batch) in (list, tuple):
+        return type(batch)(items)
+    if isinstance(batch, list):
+        again = copy(batch)
+        again[:] = items
+        return again
+    try:
+        again = tuple.__new__(type(batch), items)
+    except TypeError:  # torch.return_types and their like
+        return type(batch)(items)
+    if attributes := getattr(batch, "__dict__", None):
+        vars(again).update(attributes)
+    return again
 
 
 def _is_dataclass(value: Any) -> bool:

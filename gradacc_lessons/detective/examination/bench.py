@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from gradacc_lessons.detective.examination.batches import copied, rows
+from gradacc_lessons.detective.examination.batches import cut, rows
 from gradacc_lessons.detective.examination.conditions import WIDE, Conditions
 from gradacc_lessons.detective.examination.draws import Draws
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
@@ -38,6 +38,8 @@ class Run:
     """Whether one of them drew where its numbers cannot be given again."""
     moved: bool = False
     """Whether any generator moved."""
+    halved: bool = False
+    """Whether anything was computed in 16 bits."""
     others: Any = None
     """Where Python's and numpy's generators ended, the global ones and those that are held."""
 
@@ -84,7 +86,7 @@ class Bench:
                 return part
             return part.detach().to(WIDE[part.dtype]).requires_grad_(part.requires_grad)
 
-        return copied(self.batch, taken)
+        return cut(self.batch, first, size, taken)
 
     def run(
         self,
@@ -128,7 +130,7 @@ class Bench:
         after = states_now(self.reach.generators)
         run = Run(
             float(loss.detach()), own, more, conditions.draws, conditions.unrepeatable, not same_states(before, after),
-            [state for state in after if not isinstance(state, Tensor)],
+            conditions.halved, [state for state in after if not isinstance(state, Tensor)],
         )  # fmt: skip
         self._check_numbers(run, piece)
         return run

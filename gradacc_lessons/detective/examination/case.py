@@ -42,6 +42,12 @@ class Case:
     unrepeatable: bool = False
     """Whether some random numbers cannot be given again."""
 
+    losses: dict[int | None, float] = field(default_factory=dict)
+    """What the loss was before anything ran in float64: of the whole batch (None), and of some micro-batches."""
+
+    moved: bool = False
+    """Whether this goes on at other values of the parameters, as nothing is seen at the caller's."""
+
     @property
     def number(self) -> int:
         """N."""
@@ -88,21 +94,28 @@ class Case:
         return self.draws.missed, _Comparable(states)
 
     @contextmanager
-    def elsewhere(self, seed: int) -> Iterator[None]:
-        """Other values of the parameters, not too far away."""
+    def elsewhere(self, seed: int, last_digit: bool = False) -> Iterator[None]:
+        """Other values of the parameters, not too far away; or those right beside them."""
         here = self.bench.start
-        here.put_back()
-        generator = torch.Generator().manual_seed(seed)
-        for parameter in self.bench.parameters.values():
-            values = parameter.data
-            noise = torch.randn(values.shape, generator=generator, dtype=torch.float64).to(values)
-            values.add_(noise * (0.3 * values.abs().square().mean().sqrt() + 0.05))
-        self.bench.start = type(here)(self.bench.reach)
         try:
+            self.go_elsewhere(seed, last_digit)
             yield
         finally:
             self.bench.start = here
             here.put_back()
+
+    def go_elsewhere(self, seed: int, last_digit: bool = False) -> None:
+        """The same, to stay there."""
+        self.bench.start.put_back()
+        generator = torch.Generator().manual_seed(seed)
+        for parameter in self.bench.parameters.values():
+            values = parameter.data
+            noise = torch.randn(values.shape, generator=generator, dtype=torch.float64).to(values)
+            if last_digit:
+                values.mul_(1 + torch.finfo(values.dtype).eps * noise.sgn())
+            else:
+                values.add_(noise * (0.3 * values.abs().square().mean().sqrt() + 0.05))
+        self.bench.start = type(self.bench.start)(self.bench.reach)
 
 
 class _Comparable:

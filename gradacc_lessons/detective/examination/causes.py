@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.detective.examination import weights as weigh
 from gradacc_lessons.detective.examination.additivity import ask_about_additivity
+from gradacc_lessons.detective.examination.batches import are_equal
 from gradacc_lessons.detective.examination.bench import Bench, LossFunction, Run
+from gradacc_lessons.detective.examination.caches import Wide, caches_set_aside, leave_native, wide_tensors
 from gradacc_lessons.detective.examination.case import Case
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
 from gradacc_lessons.detective.examination.findings import Findings
@@ -25,8 +28,10 @@ Count = Callable[[Any], Any]
 CHANGED_SEEDS = 16
 """How often the whole batch is run with another seed before its random numbers are taken to change nothing."""
 BUFFER_ROUNDING = 5e-4
-"""Of the gradient: more than this lost by adding in the parameters' own dtype is told. float32 loses 1e-7, bf16 over
-1e-3."""
+"""Of the gradients that are added: more than this lost by adding in the parameters' own dtype is told. float32 loses
+1e-7, bf16 over 1e-3."""
+LAST_DIGITS = 3
+"""How often the parameters are moved by their last digit, to see the rounding of a model that has no float64."""
 NATIVE_ERROR = 1e-2
 """Of the gradients that were added: more than this between whole batch and micro-batches in the model's own dtype is
 told, although they agree in float64."""
@@ -44,16 +49,49 @@ def investigate(
     roots = {"": model, "loss_fn": loss_fn, "count": count}
     reach = Reach(roots)
     refuse_what_has_no_numbers(reach)
-    native = Bench(model, loss_fn, batch, pieces, parameters_of(model, reach), reach)
-    case = Case(native, roots, weigh.equal(len(pieces)), count is not None)
-    with versions_kept(reach):
+    before = wide_tensors()
+    with versions_kept(reach), caches_set_aside(reach):
+        native = Bench(model, loss_fn, batch, pieces, parameters_of(model, reach), reach)
+        case = Case(native, roots, weigh.equal(len(pieces)), count is not None)
+        _note_limits(case)
         try:
             if count is not None:
                 case.expected = _shares(native, count)
             _ask(case, tell)
         finally:
-            native.start.put_back()
+            try:
+                native.start.put_back()
+                _leave_native(case, native, before)
+            finally:
+                native.start.put_back()
     return case.findings
+
+
+def _note_limits(case: Case) -> None:
+    """What stays unseen: hooks that run once a gradient was added to `.grad`, for one, as nothing here does that."""
+    if case.bench.reach.ended:
+        case.findings.evidence["unseen"] = True
+    if are_equal(case.bench.batch):
+        case.findings.evidence["equal_examples"] = True
+    held = case.bench.parameters.items()
+    if names := tuple(name for name, tensor in held if getattr(tensor, "_post_accumulate_grad_hooks", None)):
+        case.findings.evidence["hooks_after"] = names
+
+
+def _leave_native(case: Case, native: Bench, before: Wide) -> None:
+    """Where no hand reaches, a cache may still hold what float64 left: its owner's next forward must not find it."""
+    if not case.losses:
+        return  # nothing has run in float64
+
+    def as_at_first() -> bool:
+        try:
+            return all([native.run(k, backward=False).loss == loss for k, loss in case.losses.items()])
+        except ExamineError:
+            return False
+
+    dtypes = dict.fromkeys([torch.get_default_dtype(), *(tensor.dtype for tensor in native.parameters.values())])
+    if not leave_native(as_at_first, before, list(dtypes)) and not case.hidden:
+        case.findings.evidence["left_wide"] = True
 
 
 def _shares(bench: Bench, count: Count) -> Weights:
@@ -84,6 +122,8 @@ def _ask(case: Case, tell: Callable[[str], object]) -> None:
     tell("looking for weights that fit, and for what mixes the examples")
     fit = ask_about_additivity(case, whole, pieces)
     weights = fit.weights if fit is not None and fit.kind == "sum" else case.expected
+    if case.moved and found.touching:
+        found.evidence["elsewhere"] = True
     _as_people_do(case, weights, whole, carried)
     if case.draws is not None and case.unmatched and (fit is None or not fit.usual):
         found.evidence["unmatched"] = True
@@ -124,6 +164,8 @@ def _in_its_own_precision(case: Case) -> tuple[tuple[Run, list[Run]], list[Run]]
 def _widen(case: Case) -> None:
     """Go on in float64, if the model can."""
     native = case.bench
+    ends = (0, case.number - 1, None)  # micro-batches may be of two sizes
+    case.losses = {piece: native.run(piece, backward=False).loss for piece in ends}
     try:
         native.start.put_back()
         instead = widen(case.roots, native.reach)
@@ -133,8 +175,25 @@ def _widen(case: Case) -> None:
         case.bench = wide
     except (ExamineError, RuntimeError, TypeError) as error:
         native.start.put_back()
-        case.tolerance = NATIVE
+        case.tolerance = _rounding(case)
         case.findings.evidence["float64"] = str(error)
+
+
+def _rounding(case: Case) -> Tolerance:
+    """How far rounding takes gradients apart, in a model that does not run in float64.
+
+    The whole batch is run again with the parameters moved by their last digit: what that changes is rounding, whatever
+    the model does with its rows and its random numbers. Where something is computed in 16 bits it would show too
+    little; there the widest tolerance stays.
+    """
+    here = case.bench.run(None)
+    if here.halved:
+        return NATIVE
+    others = []
+    for seed in range(LAST_DIGITS):
+        with case.elsewhere(seed, last_digit=True):
+            others.append(case.bench.run(None))
+    return weigh.measured_tolerance(here.gradient, [other.gradient for other in others])
 
 
 def _ask_about_randomness(case: Case, free: list[Run]) -> None:
@@ -148,6 +207,7 @@ def _ask_about_randomness(case: Case, free: list[Run]) -> None:
         return
     seeds = range(SEED + 1, SEED + CHANGED_SEEDS + 1)
     if not any(case.differ(first, case.bench.run(None, seed=seed)) for seed in seeds):
+        case.findings.evidence["no_effect_in"] = CHANGED_SEEDS + 1
         return
     case.draws = case.recorder()
     case.unrepeatable = first.unrepeatable or not all(same_states(run.others, first.others) for run in free)
@@ -157,7 +217,7 @@ def _ask_about_randomness(case: Case, free: list[Run]) -> None:
 def _as_people_do(case: Case, weights: Weights, whole: Run, carried: list[Run]) -> None:
     """The comparison that the table shows: random numbers and state go on from one micro-batch to the next."""
     pieces = carried
-    if case.draws is not None:
+    if case.draws is not None or case.moved:
         whole = case.bench.run(None)
         pieces = [case.bench.run(k, fresh=k == 0, seed=None if k else SEED + 1) for k in range(case.number)]
     names = list(case.bench.parameters)
@@ -193,9 +253,11 @@ def _ask_about_precision(
     exact = weigh.added(gradients, weights)
     summed = weigh.added_in_their_own_dtype(gradients, weights)
     size = sum(abs(weight) * weigh.length(part) for weight, part in zip(weights, gradients, strict=True))
-    lost = weigh.distance(exact, summed) / (weigh.length(exact) or 1.0)
+    lost = weigh.distance(exact, summed) / (size or 1.0)  # not of the sum: at an optimum nothing of it is left
     apart = weigh.distance(summed, whole.gradient) / (size or 1.0)
+    if "equal_examples" in found.evidence:
+        alike = False  # statistics of equal numbers are nothing but rounding
     if lost > BUFFER_ROUNDING or (alike and apart > NATIVE_ERROR):
         found.add("low_precision", lost=lost)
-        if found.causes == {"low_precision"}:
+        if found.touching == {"low_precision"}:  # the numbers in float64 would contradict it
             _show(found, names, whole.gradient, summed, [0.0] * len(names), weights)

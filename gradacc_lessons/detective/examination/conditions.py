@@ -15,6 +15,10 @@ WIDE = {
 """What stands in for a dtype when everything is computed in float64."""
 
 
+HALF = (torch.bfloat16, torch.float16, torch.complex32)
+"""Dtypes whose rounding is a share of a percent."""
+
+
 class Conditions(TorchDispatchMode):
     """Sees every operation of a run."""
 
@@ -25,6 +29,9 @@ class Conditions(TorchDispatchMode):
         """How many operations drew random numbers that can be given again."""
         self.unrepeatable = False
         """Whether an operation drew random numbers within itself, where they cannot be given again."""
+
+        self.halved = False
+        """Whether an operation gave numbers of 16 bits."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -50,6 +57,8 @@ class Conditions(TorchDispatchMode):
 
         The default dtype itself belongs to the whole process, and stays.
         """
+        if isinstance(result, Tensor) and result.dtype in HALF:
+            self.halved = True
         if not self._wide or not isinstance(result, Tensor) or result.dtype not in WIDE:
             return result
         return result if any(isinstance(value, Tensor) for value in args) else result.to(WIDE[result.dtype])

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.grad_mode import _unsafe_preserve_version_counter
 
-from gradacc_lessons.detective.examination.reach import Place, Reach
+from gradacc_lessons.detective.examination.reach import Place, Reach, label
 from gradacc_lessons.device import seeded
 
 SEED = 20_000
@@ -201,7 +202,7 @@ def _restore(kept: _Kept) -> None:
     """Through `.data`, which leaves the version counter alone: a graph that the caller still holds stays valid."""
     tensor = kept.tensor
     now = tensor.data
-    if now.dtype != kept.storage.dtype or now.shape != kept.storage.shape or not now.is_set_to(kept.storage):
+    if now.dtype != kept.storage.dtype or now.shape != kept.storage.shape or not _same_memory(now, kept.storage):
         tensor.data = kept.storage
     if not _same_values(kept.storage, kept.values):
         kept.storage.copy_(kept.values)
@@ -213,7 +214,26 @@ def _restore(kept: _Kept) -> None:
 
 
 def _same_values(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)
+    if one.dtype != other.dtype or one.shape != other.shape or one.layout != other.layout:
+        return False
+    return all(map(torch.equal, dense_parts(one), dense_parts(other)))
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    if one.layout != torch.strided:  # its parts are made anew each time they are asked for
+        return all(a.data_ptr() == b.data_ptr() for a, b in zip(dense_parts(one), dense_parts(other), strict=True))
+    return one.is_set_to(other)
+
+
+def dense_parts(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The dense tensors that a sparse one is made of; a dense one itself."""
+    if tensor.layout == torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return (tensor,)
 
 
 def _same_array(one: Any, other: Any) -> bool:
@@ -255,7 +275,7 @@ def _write(place: Place, content: Any) -> None:
                 if now[key] is not value:
                     kind.__setitem__(holder, key, value)
     elif place.kind in ("list", "deque"):
-        if len(now) != len(content) or any(a is not b for a, b in zip(now, content, strict=True)):
+        if not _same_objects(now, content):
             holder.clear()
             holder.extend(content)
     elif place.kind == "set":
@@ -264,6 +284,10 @@ def _write(place: Place, content: Any) -> None:
             holder.update(content)
     elif now is not content:
         _write_entry(place, content)
+
+
+def _same_objects(one: list[Any], other: list[Any]) -> bool:
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def exchange(place: Place, instead: dict[int, Any]) -> None:
@@ -301,6 +325,8 @@ def _different_numbers(place: Place, before: Any) -> Iterator[tuple[str, float]]
         entries = [(key, value, (before or {}).get(key, _GONE)) for key, value in now.items()]
     elif place.kind in ("list", "deque"):
         old = before or []
+        if _same_objects(now, old):
+            return
         entries = [(k, value, old[k] if k < len(old) else _GONE) for k, value in enumerate(now)]
     elif place.kind == "set":
         entries = []
@@ -308,5 +334,5 @@ def _different_numbers(place: Place, before: Any) -> Iterator[tuple[str, float]]
         entries = [("", now, _GONE if before is None else before)]
     for key, value, earlier in entries:
         if isinstance(value, int | float) and value is not earlier and value != earlier:
-            name = f"{place.name}.{key}" if place.name and key != "" else place.name or str(key)
+            name = f"{place.name}.{label(key)}" if place.name and key != "" else place.name or label(key)
             yield name, float(value)

@@ -22,7 +22,7 @@ def widen(roots: dict[str, Any], reach: Reach) -> dict[int, Tensor]:
     RuntimeError or TypeError for what cannot be widened.
     """
     tensors = [tensor for tensor in reach.tensors.values() if tensor.dtype in WIDE]
-    awaited = [tensor for tensor in tensors if _awaited(tensor)]
+    awaited = [tensor for tensor in tensors if tensor.layout == torch.strided and _awaited(tensor)]
     instead = {id(tensor): _another(tensor) for tensor in awaited}
     if instead:
         for place in reach.places:
@@ -31,7 +31,9 @@ def widen(roots: dict[str, Any], reach: Reach) -> dict[int, Tensor]:
             raise RuntimeError("a parameter whose gradient something waits for is held where it cannot be exchanged")
     by_memory: dict[int, list[Tensor]] = {}
     for tensor in tensors:
-        if id(tensor) not in instead:
+        if tensor.layout != torch.strided:
+            _widen_together([tensor])
+        elif id(tensor) not in instead:
             by_memory.setdefault(tensor.data.untyped_storage().data_ptr(), []).append(tensor)
     for sharing in by_memory.values():
         _widen_together(sharing)
@@ -53,14 +55,18 @@ def _widen_together(sharing: list[Tensor]) -> None:
 
 
 def _another(tensor: Tensor) -> Tensor:
-    values = tensor.detach().to(WIDE[tensor.dtype])
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(values, tensor.requires_grad)
-    return values.requires_grad_(tensor.requires_grad)
+    values = tensor.detach().to(WIDE[tensor.dtype])  # no inference tensor, outside of inference mode
+    another = nn.Parameter(values) if isinstance(tensor, nn.Parameter) else values
+    another.requires_grad_(tensor.requires_grad)
+    for hook in (tensor._backward_hooks or {}).values():
+        another.register_hook(hook)
+    return another
 
 
 def _awaited(tensor: Tensor) -> bool:
     """Whether somebody keeps the node that adds up this tensor's gradient: a change of dtype would make a new one."""
+    if tensor.is_inference():  # nobody may write to it
+        return True
     if not tensor.is_leaf or not tensor.requires_grad:
         return False
     _node(tensor).metadata[_MARK] = True

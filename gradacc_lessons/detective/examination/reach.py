@@ -3,14 +3,20 @@
 A loss may be a function that closes over an EMA teacher, a method of an object with a queue, a partial, or a
 function that names a global. What is found is put back after each run, so nobody needs a copy of the model: a loss
 that holds the model by its own reference works too.
+
+What cannot be found, and stays changed by a run: what a function imports within itself, what is held by a weak
+reference, an iterator, an open file, another thread or a library's own globals, hooks on nodes of the graph, and
+whatever lies beyond MOST_OBJECTS.
 """
 
 import dataclasses
 import random
 import sys
+import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import _lru_cache_wrapper, partial
+from itertools import chain
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -26,6 +32,8 @@ _LEAVES = (
     str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device, torch.Size, np.generic, CodeType,
     BuiltinFunctionType, range, slice,
 )  # fmt: skip
+_PYTHONS_OWN = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+"""Where Python's modules lie."""
 _UNNAMED = {"_parameters", "_buffers", "_modules"}
 """Attributes of a module whose entries go by their own names."""
 _NO_STATE = {
@@ -61,12 +69,16 @@ class Reach:
         self.places: list[Place] = []
         self.arrays: dict[str, Any] = {}
         self.generators: list[Any] = []
+        self.caches: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._waiting: deque[tuple[str, Any]] = deque()
-        for root in roots.items():  # one after the other: what the model has goes by the model's names
-            self._waiting.append(root)
-            while self._waiting and len(self._seen) < MOST_OBJECTS:
-                self._meet(*self._waiting.popleft())
+        self._soon: deque[tuple[str, Any]] = deque()
+        for name, root in roots.items():  # one after the other: what the model has goes by the model's names
+            self._later(name, root)
+            while (self._soon or self._waiting) and len(self._seen) < MOST_OBJECTS:
+                self._meet(*(self._soon or self._waiting).popleft())
+        self.ended = bool(self._soon or self._waiting)
+        """Whether there were more objects than are looked at."""
 
     def _meet(self, name: str, thing: Any) -> None:
         if isinstance(thing, _LEAVES) or id(thing) in self._seen:
@@ -79,8 +91,16 @@ class Reach:
         self._attributes(name, thing)
 
     def _later(self, name: str, thing: Any) -> None:
-        if not isinstance(thing, _LEAVES):
+        if isinstance(thing, nn.Module | Tensor):  # before anything else, in case there is more than can be looked at
+            self._soon.append((name, thing))
+        elif not isinstance(thing, _LEAVES):
             self._waiting.append((name, thing))
+
+    def _label(self, key: Any) -> str:
+        """What a key of a mapping is called: an optimizer's are the parameters themselves."""
+        if isinstance(key, Tensor):
+            return next((name for name, tensor in self.tensors.items() if tensor is key), "a tensor")
+        return label(key)
 
     def _unique(self, name: str, names: dict[str, Any]) -> str:
         return name if name not in names else f"{name} ({len(names)})"
@@ -91,6 +111,9 @@ class Reach:
             self._later(f"{name}.grad", tensor.grad)
         if extra := getattr(tensor, "__dict__", None):
             self._mapping(name, extra)
+        for hooks in (tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None)):
+            for hook in (hooks or {}).values():  # an optimizer in backward is in there
+                self._later(f"a hook on {name}", hook)
 
     def _module(self, name: str, module: nn.Module) -> None:
         self.modules[self._unique(name, self.modules)] = module
@@ -112,12 +135,14 @@ class Reach:
     def _mapping(self, name: str, mapping: dict[Any, Any]) -> None:
         self.places.append(Place(name, mapping, "mapping"))
         for key, value in mapping.items():
-            self._later(_under(name, str(key)), value)
+            self._later(_under(name, self._label(key)), value)
 
     def _sequence(self, name: str, sequence: Any) -> None:
         if not isinstance(sequence, tuple | frozenset):
             kind = {list: "list", set: "set", deque: "deque"}
             self.places.append(Place(name, sequence, next(k for t, k in kind.items() if isinstance(sequence, t))))
+        if _is_plain(sequence):  # a data set may have millions of them
+            return
         for k, value in enumerate(sequence):
             self._later(f"{name}[{k}]", value)
 
@@ -166,6 +191,10 @@ class Reach:
             self._later(name, value)
         self._mapping(name, vars(made))
 
+    def _cache(self, name: str, cache: Any) -> None:
+        self.caches.append(cache)
+        self._later(name, cache.__wrapped__)
+
     def _cell(self, name: str, cell: CellType) -> None:
         self.places.append(Place(name, cell, "cell"))
         for content in _content(cell):
@@ -187,7 +216,7 @@ class Reach:
                 function = getattr(value, "__func__", getattr(value, "fget", value))
                 if isinstance(function, FunctionType):
                     self._later(key, function)
-                elif not key.startswith("__") and not hasattr(value, "__get__"):
+                elif isinstance(value, _lru_cache_wrapper) or not (key.startswith("__") or hasattr(value, "__get__")):
                     self.places.append(Place(f"{parent.__name__}.{key}", parent, "class", key))
                     self._later(f"{parent.__name__}.{key}", value)
 
@@ -218,6 +247,7 @@ _VISITS: list[tuple[Any, Callable[[Reach, str, Any], None]]] = [
     ((list, tuple, set, frozenset, deque), Reach._sequence),
     (FunctionType, Reach._function),
     (MethodType, Reach._method),
+    (_lru_cache_wrapper, Reach._cache),
     (partial, Reach._partial),
     (CellType, Reach._cell),
     (ModuleType, Reach._skip),
@@ -226,12 +256,29 @@ _VISITS: list[tuple[Any, Callable[[Reach, str, Any], None]]] = [
 
 
 def is_library(module_name: Any) -> bool:
-    """Whether a module belongs to Python or was installed, rather than being the user's own."""
+    """Whether a module belongs to Python or was installed, rather than being the user's own.
+
+    Its file says it, not its name: somebody's `queue.py` is not Python's.
+    """
     root = str(module_name).partition(".")[0]
-    if root in sys.stdlib_module_names and root != "__main__":
-        return True
-    file = getattr(sys.modules.get(root), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file
+    file = getattr(sys.modules.get(root), "__file__", None)
+    if file is None:
+        return root in sys.stdlib_module_names and root != "__main__"
+    return any(folder in file for folder in ("site-packages", "dist-packages")) or file.startswith(_PYTHONS_OWN)
+
+
+def _is_plain(sequence: Any) -> bool:
+    """Whether there is nothing that can change in it but itself: numbers and words, or tuples of these."""
+    kinds = set(map(type, sequence))
+    if tuple in kinds:
+        kinds.remove(tuple)
+        kinds.update(map(type, chain.from_iterable(value for value in sequence if type(value) is tuple)))
+    return all(issubclass(kind, _LEAVES) for kind in kinds)
+
+
+def label(key: Any) -> str:
+    """A key in words, not longer than they are for."""
+    return str(key) if isinstance(key, str | int | float | tuple) and len(str(key)) < 40 else type(key).__name__
 
 
 def _under(name: str, key: str) -> str:

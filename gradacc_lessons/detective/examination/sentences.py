@@ -23,6 +23,14 @@ VERDICTS: dict[str, Text] = {
         "It does not add up: the gradient of {number} micro-batches is {error} % away from that of the whole batch.",
         "Het telt niet op: de gradient van {number} micro-batches ligt {error} % naast die van de hele batch.",
     ),
+    "elsewhere": Text(
+        "It does not add up: with these parameters the gradients happen to agree, as can be right after an "
+        "initialisation with zeros, but with others near them that of {number} micro-batches is {error} % away from "
+        "that of the whole batch.",
+        "Het telt niet op: met deze parameters zijn de gradiënten toevallig gelijk, zoals vlak na een initialisatie "
+        "met nullen, maar met andere vlakbij ligt die van {number} micro-batches {error} % naast die van de hele "
+        "batch.",
+    ),
     "native": Text(
         "This was measured in the model's own precision, because it does not run in float64. Differences as small as "
         "its rounding stay unseen.",
@@ -128,6 +136,38 @@ REMEDIES: dict[str, Text] = {
         "Probeer het op een kleiner model, en zet delen uit tot de gradiënten gelijk zijn.",
     ),
 }
+
+NOTES: dict[str, Text] = {
+    "float64": VERDICTS["native"],
+    "hooks_after": Text(
+        "What runs after a gradient was added up (register_post_accumulate_grad_hook) was not examined: clipping in it "
+        "works on each micro-batch, and an optimizer in it makes an update for each, so nothing accumulates.",
+        "Wat draait nadat een gradient is opgeteld (register_post_accumulate_grad_hook), is niet onderzocht: clippen "
+        "werkt daar op elke micro-batch, en een optimizer maakt daar per micro-batch een update, dus er telt niets op.",
+    ),
+    "left_wide": Text(
+        "Something that cannot be reached still holds float64 numbers of this examination, such as a cache in a "
+        "library: start Python again before you train.",
+        "Iets waar niet bij te komen is houdt nog float64-getallen van dit onderzoek vast, zoals een cache in een "
+        "library: start Python opnieuw voordat je traint.",
+    ),
+    "unseen": Text(
+        "The model and its loss hold more objects than were looked at, so some of their state may have been changed.",
+        "Het model en de loss bevatten meer objecten dan er zijn bekeken, dus een deel van hun toestand kan veranderd "
+        "zijn.",
+    ),
+    "no_effect_in": Text(
+        "It draws random numbers, but in {no_effect_in} runs with other seeds none changed the gradient: a draw that "
+        "seldom matters stays unseen.",
+        "Er worden toevalsgetallen getrokken, maar in {no_effect_in} runs met andere seeds veranderde geen ervan de "
+        "gradient: een trekking die zelden iets doet blijft onzichtbaar.",
+    ),
+    "equal_examples": Text(
+        "All examples in this batch are equal, so nothing that depends on the others can be seen: give it real ones.",
+        "Alle voorbeelden in deze batch zijn gelijk, dus wat van de andere afhangt is niet te zien: geef echte.",
+    ),
+}
+"""What limits the verdict, by the evidence for it."""
 
 SEEN: dict[str, Text] = {
     "own forward": Text("the forward of the model itself ({kind})", "de forward van het model zelf ({kind})"),

@@ -8,7 +8,7 @@ from torch import Tensor
 from gradacc_lessons.detective.examination.bench import Run
 from gradacc_lessons.detective.examination.case import Case
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
-from gradacc_lessons.detective.examination.keep import Snapshot
+from gradacc_lessons.detective.examination.keep import Snapshot, dense_parts
 from gradacc_lessons.detective.examination.reach import Reach
 
 
@@ -104,6 +104,8 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         if one.shape != other.shape or one.dtype != other.dtype:
             return False
+        if one.layout != torch.strided:
+            return one.layout == other.layout and all(map(_alike, dense_parts(one), dense_parts(other)))
         if not one.is_floating_point():
             return torch.equal(one, other)
         scale = float(other.abs().max()) if other.numel() else 0.0

@@ -37,7 +37,13 @@ class Tolerance:
 FLOAT64 = Tolerance(relative=1e-6, added=1e-9, whole=1e-12)
 """Rounding is below 1e-10 of any of them; causes show far above."""
 NATIVE = Tolerance(relative=1e-2, added=1e-4, whole=1e-3)
-"""For what runs in float32 only. Its rounding is below 1e-6, but small parameters carry that of large ones."""
+"""For what runs in 16 bits only: the widest there is."""
+FLOAT32 = Tolerance(relative=1e-5, added=1e-6, whole=1e-7)
+"""For what runs in float32 only: the narrowest there is."""
+TIMES_ROUNDING = 30.0
+"""A tolerance is so many times the rounding that was measured."""
+LITTLE = 1e-4
+"""Of the whole gradient: a parameter with less may have a gradient of nothing but rounding."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,28 @@ def compared_sum(
         allowed = tolerance.added * added_up + tolerance.whole * everything
         found.append(_pair(name, full.double(), mine.double(), allowed, tolerance.relative))
     return found
+
+
+def measured_tolerance(whole: Gradient, others: Sequence[Gradient]) -> Tolerance:
+    """From gradients that are the same but for rounding; between FLOAT32 and NATIVE."""
+    everything = length(whole) or 1.0
+    relative = of_whole = 0.0
+    for other in others:
+        for part, again in zip(whole, other, strict=True):
+            size, apart = length((part,)), distance((part,), (again,))
+            if size > LITTLE * everything:
+                relative = max(relative, apart / size)
+            else:
+                of_whole = max(of_whole, apart / everything)
+
+    def between(least: float, measured: float, most: float) -> float:
+        return min(max(least, TIMES_ROUNDING * measured), most)
+
+    return Tolerance(
+        between(FLOAT32.relative, relative, NATIVE.relative),
+        between(FLOAT32.added, relative, NATIVE.added),
+        between(FLOAT32.whole, of_whole, NATIVE.whole),
+    )
 
 
 def agree(rows: Sequence[Compared]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradacc_lessons.detective.examination.findings import CAUSES, Findings
-from gradacc_lessons.detective.examination.sentences import MEANINGS, REMEDIES, SEEN, VERDICTS
+from gradacc_lessons.detective.examination.sentences import MEANINGS, NOTES, REMEDIES, SEEN, VERDICTS
 from gradacc_lessons.detective.examination.weights import as_ratio
 from gradacc_lessons.detective.wording import filled, joined
 from gradacc_lessons.text import Text
@@ -22,8 +22,8 @@ def message(findings: Findings, number: int, counted: bool) -> Text:
     """A paragraph for the verdict, and one for each cause: what it means here and what to do."""
     parts = [_verdict(findings, number, counted)]
     parts += [joined([_meaning(cause, findings), _remedy(cause, findings)]) for cause in causes_of(findings)]
-    if "float64" in findings.evidence:
-        parts.append(VERDICTS["native"])
+    seen = findings.evidence
+    parts += [filled(note, **{key: seen[key]}) for key, note in NOTES.items() if seen.get(key)]
     return joined(parts, "\n")
 
 
@@ -40,7 +40,8 @@ def _remedy(cause: str, findings: Findings) -> Text:
 
 def _verdict(findings: Findings, number: int, counted: bool) -> Text:
     if findings.touching:
-        return filled(VERDICTS["wrong"], number=number, error=_percent(findings.relative_error))
+        way = "elsewhere" if findings.evidence.get("elsewhere") else "wrong"
+        return filled(VERDICTS[way], number=number, error=_percent(findings.relative_error))
     if all(weight == 1 for weight in findings.weights):
         return filled(VERDICTS["sum"], number=number)
     return filled(VERDICTS["counted" if counted else "expected"], number=number)
