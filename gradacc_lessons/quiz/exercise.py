@@ -26,7 +26,7 @@ class WrongAnswer:
     fault: str
     """Id of the mistake: of the detective's catalogue for loops, of the exercise's own for other functions."""
     message: Text | None = None
-    """What to say; None for loops, where the catalogue says it."""
+    """What to say; None for a loop that the catalogue describes well enough for this exercise."""
 
 
 class Check(Protocol):
@@ -99,7 +99,9 @@ class LoopCheck:
             case Outcome.CRASHED:
                 return Grade(0.0, False, said, CRASHED)
             case Outcome.WRONG:
-                return Grade(0.0, False, said, ",".join(diagnosis.faults) or None)
+                fault = ",".join(diagnosis.faults) or None
+                own = [wrong.message for wrong in exercise.wrong if wrong.fault == fault and wrong.message]
+                return Grade(0.0, False, own[0] if own else said, fault)
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ class ValueCheck:
 
     groups: tuple[Group, ...]
     """The visible checks, the simplest first."""
+    tolerance: float = 1e-9
+    """Relative: how far a value may be from the solution's; larger where float32 is right as well."""
 
     def __call__(self, exercise: Exercise, function: Callable[..., Any]) -> Grade:
         calls = [call for group in self.groups for call in group.calls]
@@ -125,7 +129,7 @@ class ValueCheck:
         if returned.problem is not None:
             return did_not_return(exercise, returned)
         right = self.values(exercise.solution, exercise.function)
-        if _equal(returned.values, right):
+        if self._equal(returned.values, right):
             total = len(self.groups)
             return Grade(
                 1.0,
@@ -133,7 +137,7 @@ class ValueCheck:
                 Text(f"{total} of {total} visible checks hold.", f"{total} van {total} zichtbare controles kloppen."),
             )
         for wrong in exercise.wrong:
-            if wrong.message and _equal(returned.values, self.values(wrong.source, exercise.function)):
+            if wrong.message and self._equal(returned.values, self.values(wrong.source, exercise.function)):
                 return Grade(0.0, False, wrong.message, wrong.fault)
         return self._unknown(exercise, returned.values, right)
 
@@ -142,11 +146,15 @@ class ValueCheck:
         function = build(source, name)
         return [function(*call) for group in self.groups for call in group.calls]
 
+    def _equal(self, values: Sequence[float | None], right: Sequence[float | None]) -> bool:
+        pairs = zip(values, right, strict=True)
+        return all(a is not None and b is not None and math.isclose(a, b, rel_tol=self.tolerance) for a, b in pairs)
+
     def _unknown(self, exercise: Exercise, values: Sequence[float | None], right: Sequence[float | None]) -> Grade:
         """Wrong in a way that nobody foresaw: say where, show what came back, and not what should have."""
         at, holding, failing = 0, 0, None
         for group in self.groups:
-            bad = [k for k in range(at, at + len(group.calls)) if not _equal(values[k : k + 1], right[k : k + 1])]
+            bad = [k for k in range(at, at + len(group.calls)) if not self._equal(values[k : k + 1], right[k : k + 1])]
             holding += not bad
             if bad and failing is None:
                 failing = group, group.calls[bad[0] - at], values[bad[0]]
@@ -195,11 +203,6 @@ def _timed_out(exercise: Exercise) -> Grade:
         f"{exercise.function} kwam niet op tijd terug en is gestopt. Zit er een lus zonder einde in?",
     )
     return Grade(0.0, False, text, TIMED_OUT)
-
-
-def _equal(values: Sequence[float | None], right: Sequence[float | None]) -> bool:
-    pairs = zip(values, right, strict=True)
-    return all(a is not None and b is not None and math.isclose(a, b, rel_tol=1e-9) for a, b in pairs)
 
 
 def build(source: str, name: str) -> Callable[..., Any]:

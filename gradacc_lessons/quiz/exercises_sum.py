@@ -50,8 +50,8 @@ EMBED_IN_TWO_PASSES = Exercise(
         Text(
             "A tensor that is no scalar can go backward too: `tensor.backward(gradient)` takes a gradient of the same "
             "shape.",
-            "Ook een tensor die geen scalar is kan backward gaan: `tensor.backward(gradient)` neemt een gradient met "
-            "dezelfde vorm.",
+            "Ook op een tensor die geen scalar is kun je `backward` aanroepen: `tensor.backward(gradient)` neemt een "
+            "gradient met dezelfde vorm.",
         ),
         Text(
             "Keep a number that says where the rows of this micro-batch begin, and move it on by `len(batch)`.",
@@ -72,7 +72,7 @@ EMBED_IN_TWO_PASSES = Exercise(
             "    for batch in micro_batches:\n        model(batch).backward(kept.grad[: len(batch)])\n",
             "rows_of_the_first",
             "Every micro-batch goes backward with the rows that belong to the first one.",
-            "Elke micro-batch gaat backward met de rijen die bij de eerste horen.",
+            "Elke micro-batch gebruikt in zijn backward de rijen die bij de eerste horen.",
         ),
         _two_passes(
             "    for k, batch in enumerate(micro_batches):\n        size = len(batch)\n"
@@ -93,6 +93,14 @@ EMBED_IN_TWO_PASSES = Exercise(
             "only_the_last",
             "What arrives in `.grad` is the last micro-batch alone. What the others added is gone.",
             "In `.grad` komt alleen de laatste micro-batch terecht. Wat de andere hadden opgeteld is weg.",
+        ),
+        _two_passes(
+            "    model.zero_grad()\n" + _LOOP + "        model(batch).backward(rows)\n" + _NEXT,
+            "zeroed_first",
+            "What your loop adds is right. But what was in `.grad` before the call is gone, and you were to add to it: "
+            "the caller may not have finished its window.",
+            "Wat je lus optelt klopt. Maar wat er vóór de aanroep in `.grad` stond is weg, terwijl je daarbij moest "
+            "optellen: het venster van de aanroeper is misschien nog niet klaar.",
         ),
         _two_passes(
             "    for batch in micro_batches:\n        (loss_fn(model(batch)) / len(micro_batches)).backward()\n",

@@ -151,7 +151,45 @@ TOKEN_WEIGHTS = Exercise(
             + _IN_WINDOW.format(loss="loss_fn(model, batch) * count(batch) / items"),
             "tail_dropped",
         ),
-        WrongAnswer(_weighted("loss_fn(model, batch) / items", _ITEMS), "divided_by_examples_again"),
+        WrongAnswer(
+            _weighted("loss_fn(model, batch) / items", _ITEMS),
+            "divided_by_examples_again",
+            Text(
+                "loss_fn gives a mean already, and the loop divides it by a number of tokens or examples once more. "
+                "The gradient is too short, and shorter the more there are. Only a sum may be divided by what it runs "
+                "over.",
+                "loss_fn geeft al een gemiddelde, en de lus deelt dat nog eens door een aantal tokens of voorbeelden. "
+                "De gradient is te kort, en korter naarmate het er meer zijn. Alleen een som mag je delen door het "
+                "aantal waarover hij loopt.",
+            ),
+        ),
+        WrongAnswer(
+            _weighted("loss_fn(model, batch) / count(batch)"),
+            "divided_by_micro_batch_size",
+            Text(
+                "Each loss is divided by what is in its own micro-batch, and it is a mean over that already. So a "
+                "micro-batch with more tokens weighs less. How should its weight grow with its tokens, and what should "
+                "the weights of a window add up to?",
+                "Elke loss wordt gedeeld door wat er in zijn eigen micro-batch zit, terwijl het daar al een gemiddelde "
+                "over is. Zo weegt een micro-batch met meer tokens lichter. Hoe moet zijn gewicht groeien met zijn "
+                "tokens, en waar moeten de gewichten van een venster samen op uitkomen?",
+            ),
+        ),
+        WrongAnswer(
+            _WITH_COUNT
+            + _WINDOWS
+            + "        optimizer.zero_grad()\n        seen = 0\n        for batch in window:\n"
+            + "            seen += count(batch)\n"
+            + "            (loss_fn(model, batch) * count(batch) / seen).backward()\n        optimizer.step()\n",
+            "running_scale",
+            Text(
+                "The divisor is a count that still grows inside the window: of what has been seen so far. The early "
+                "micro-batches weigh too much. A divisor that changes inside a window gives no mean over it.",
+                "De deler is een teller die binnen het venster nog groeit: wat er tot dan toe gezien is. De vroege "
+                "micro-batches wegen te zwaar. Een deler die binnen een venster verandert, geeft er geen gemiddelde "
+                "over.",
+            ),
+        ),
     ),
     judge=LoopCheck("items"),
 )

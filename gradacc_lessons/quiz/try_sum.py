@@ -1,8 +1,9 @@
 """Tries out what learners write in lesson 06, in the checking process; what comes back are a few numbers per call."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -17,38 +18,65 @@ Trial = Callable[[Callable[..., Any]], Callable[..., list[float]]]
 
 
 def second_pass(function: Callable[..., Any]) -> Callable[..., list[float]]:
-    """For calls (seed, size of each micro-batch …): [graphs alive at once beyond one, the gradient along PROBES]."""
+    """For calls (seed, size of each micro-batch …): [graphs alive at once beyond one, along PROBES what was added to
+    the gradients that were there already]."""
 
     @wraps(function)  # it travels, and its lines are named, as the learner's own
     def tried(seed: int, *sizes: int) -> list[float]:
         import torch
 
         model, micro_batches = small_encoder(seed), small_batches(seed, *sizes)
+        before = [torch.randn(p.shape, generator=_generator(seed), dtype=p.dtype) for p in model.parameters()]
+        for parameter, there in zip(model.parameters(), before, strict=True):
+            parameter.grad = there.clone()
         graphs = _Graphs(model)
         function(model, micro_batches, pair_loss)
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
-        gradient = torch.cat([part.flatten() for part in parts])
-        probes = torch.randn(PROBES, len(gradient), generator=_generator(seed), dtype=torch.float64)
-        return [float(graphs.most > 1), *(probes @ gradient).tolist()]
+        after = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+        added = torch.cat([(now - there).flatten() for now, there in zip(after, before, strict=True)])
+        probes = torch.randn(PROBES, len(added), generator=_generator(seed), dtype=torch.float64)
+        return [float(graphs.most > 1), *(probes @ added).tolist()]
 
     return tried
 
 
+class _Token:
+    """Lives as long as the graph of one forward."""
+
+
 class _Graphs:
-    """Counts the forwards that wait for their backward."""
+    """Counts the graphs that are alive: made by a forward, not yet gone backward, and not yet dropped."""
 
     def __init__(self, model: "nn.Module") -> None:
-        self.now = self.most = 0
+        self.alive: WeakSet[_Token] = WeakSet()
+        self.most = 0
         model.register_forward_hook(self._forward)
 
-    def _forward(self, model: Any, inputs: Any, output: "Tensor") -> None:
-        if output.requires_grad:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            output.register_hook(self._backward)
+    def _forward(self, model: Any, inputs: Any, output: "Tensor") -> "Tensor | None":
+        if not output.requires_grad:
+            return None
+        watched: Tensor = _watched()(output, self.alive)
+        self.most = max(self.most, len(self.alive))
+        return watched
 
-    def _backward(self, gradient: "Tensor") -> None:
-        self.now -= 1
+
+@cache
+def _watched() -> Any:
+    """The identity, as a node of the graph that holds a token until its backward or its end."""
+    import torch
+
+    class Watched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, output: "Tensor", alive: "WeakSet[_Token]") -> "Tensor":
+            ctx.token, ctx.alive = _Token(), alive
+            alive.add(ctx.token)
+            return output.view_as(output)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: "Tensor") -> "tuple[Tensor, None]":
+            ctx.alive.discard(ctx.token)
+            return gradient, None
+
+    return Watched.apply
 
 
 def small_encoder(seed: int) -> "nn.Module":

@@ -115,6 +115,29 @@ def test_graphs_that_are_all_made_before_the_first_backward_are_found() -> None:
     assert two_passes(body).mistake == "whole_batch_alive"
 
 
+def test_a_graph_that_is_dropped_is_not_alive() -> None:
+    body = (
+        "    start = 0\n    for batch in micro_batches:\n        size = len(model(batch))\n"
+        "        model(batch).backward(kept.grad[start : start + size])\n        start += size\n"
+    )
+    assert two_passes(body).correct
+    kept_by_a_sum = (
+        "    start, total = 0, 0\n    for batch in micro_batches:\n        z = model(batch)\n"
+        "        total = total + (z * kept.grad[start : start + len(z)]).sum()\n        start += len(z)\n"
+        "    total.backward()\n"
+    )
+    assert two_passes(kept_by_a_sum).mistake == "whole_batch_alive"
+
+
+def test_what_was_in_grad_before_stays() -> None:
+    body = (
+        "    for parameter in model.parameters():\n        parameter.grad = None\n    start = 0\n"
+        "    for batch in micro_batches:\n        model(batch).backward(kept.grad[start : start + len(batch)])\n"
+        "        start += len(batch)\n"
+    )
+    assert two_passes(body).mistake == "zeroed_first"
+
+
 def test_an_unforeseen_mistake_says_how_many_checks_hold() -> None:
     grade = two_passes(
         "    start = 0\n    for batch in micro_batches:\n"

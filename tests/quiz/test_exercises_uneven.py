@@ -66,3 +66,20 @@ def test_every_mistake_leaves_the_loop_running(each) -> None:  # type: ignore[no
     """What is wrong is a weight or an update, never an error: that is why such loops live long."""
     for wrong in each.wrong:
         assert each.check(build(wrong.source, "train_epoch")).mistake != "crashed"
+
+
+@pytest.mark.parametrize(
+    ("loss", "mistake", "words"),
+    [
+        ("loss_fn(model, batch) / count(batch)", "divided_by_micro_batch_size", "what is in its own micro-batch"),
+        ("loss_fn(model, batch) / len(batch[0])", "divided_by_micro_batch_size", "what is in its own micro-batch"),
+        ("loss_fn(model, batch) / count(batch) / len(window)", "divided_by_examples_again", "tokens or examples"),
+    ],
+)
+def test_what_is_said_of_a_divisor_is_true_of_tokens(loss: str, mistake: str, words: str) -> None:
+    """Nobody who divides by tokens is told that they count micro-batches, or sent on to a mean of means."""
+    right = "loss_fn(model, batch) * count(batch) / items"
+    assert right in TOKEN_WEIGHTS.solution
+    grade = TOKEN_WEIGHTS.check(build(TOKEN_WEIGHTS.solution.replace(right, loss), "train_epoch"))
+    assert grade.mistake == mistake and words in grade.feedback.en
+    assert "number of micro-batches" not in grade.feedback.en and "aantal micro-batches" not in grade.feedback.nl
