@@ -39,14 +39,11 @@ STYLES = (
 )  # fmt: skip
 """Colour, marker with line, and size; hollow markers that fit into one another, since four curves are one."""
 PREDICTED_FOR = 2
-"""The b that the learner's prediction is about."""
+"""The b that the learner's prediction is about, in a window of EFFECTIVE_BATCH images."""
 ORDERS: list[tuple[str, Order]] = [("shuffled", "shuffled"), ("sorted by class within the update", "sorted")]
 MODELS: list[tuple[str, DigitsModel]] = [("MLP", "mlp"), ("CNN", "cnn")]
-ORDER_STYLES: dict[Order, tuple[str, str, float]] = {
-    "shuffled": (palette.RIGHT, "o-", 0.94),
-    "sorted": (palette.WRONG, "s--", 1.06),
-}
-"""Colour, marker with line, and how far beside its b a point stands."""
+ORDER_STYLES: dict[Order, tuple[str, str, float]] = {"shuffled": ("black", "D-", 0.94), "sorted": ("none", "D:", 1.06)}
+"""Filling, marker with line, and how far beside its b a point stands. No colour: on the left colours are norms."""
 LOWEST, HIGHEST = -0.35, 1.12
 """The axis of cosines."""
 
@@ -119,12 +116,13 @@ class NormsFigure(TwoPanels):
         ax.set_title(f"After {EPOCHS} epochs: does accuracy show it?", fontsize=11)
         ax.set_xticks(CUTS, [f"{b}\nx {EFFECTIVE_BATCH // b}" for b in CUTS])
         self._stored = {}
-        for order, (colour, style, _) in ORDER_STYLES.items():
-            (line,) = ax.plot([], [], style, color=colour, ms=5, lw=1.2, label=f"stored: {order}")
-            ranges = ax.vlines([], [], [], color=colour, lw=1.5)
+        for order, (filling, style, _) in ORDER_STYLES.items():
+            look: dict[str, Any] = {"color": palette.BLACK, "mfc": filling, "ms": 5, "lw": 1.2}
+            (line,) = ax.plot([], [], style, label=f"stored, {order}: mean and range", **look)
+            ranges = ax.vlines([], [], [], color=palette.BLACK, lw=1.2, linestyles="-" if style == "D-" else ":")
             self._stored[order] = (line, ranges)
             self.moves(line, ranges)
-        (self._live,) = ax.plot([], [], "*", color=palette.BLACK, ms=13, label="this run, seed 0")
+        (self._live,) = ax.plot([], [], "*", color=palette.BLACK, mfc=palette.YELLOW, ms=15, label="this run, seed 0")
         ax.legend(loc="lower right", fontsize=8, frameon=False)
         self.moves(self._live)
 
@@ -141,7 +139,7 @@ class NormsFigure(TwoPanels):
         self._show_stored(first["model"], first["chosen_norm"])
         live = data[data["kind"] == "training"].tail(1)
         self._live.set_data([first["b"]] * len(live), 100 * live["accuracy"] if len(live) else [])
-        self._show_guess(first["prediction"])
+        self._show_guess(first["prediction"] if asked(first) else None)
         return norms_sentence(data)
 
     def _widen(self, whole: int) -> None:
@@ -166,6 +164,12 @@ class NormsFigure(TwoPanels):
         self._guess_words.set_text(f"your prediction: {guess:g}" if known else "")
         self._guess_words.set_position((0.75, height + 0.02))
         self._guess_words.set_verticalalignment("bottom" if height < 0.9 else "top")
+
+
+def asked(chosen: "pd.Series[Any]") -> bool:
+    """Whether a row is of what the learner's prediction is about: BatchNorm in the MLP, shuffled, b = 2 and N = 32."""
+    cut = (chosen["b"], chosen["n"]) == (PREDICTED_FOR, EFFECTIVE_BATCH // PREDICTED_FOR)
+    return cut and (chosen["model"], chosen["chosen_norm"], chosen["order"]) == ("mlp", "batch", "shuffled")
 
 
 def chosen_gradient(data: pd.DataFrame) -> pd.DataFrame:
@@ -194,7 +198,7 @@ def norms_sentence(data: pd.DataFrame) -> str:
         said += _beside(
             summary(first["model"], first["chosen_norm"], first["order"]), first["b"], first["b"] * first["n"]
         )
-    guess = first["prediction"]
+    guess = first["prediction"] if asked(first) else None
     return said if pd.isna(guess) else f"{said} You predicted a cosine of {guess:g} for b = {PREDICTED_FOR}."
 
 
@@ -228,16 +232,17 @@ def norms_table(data: pd.DataFrame) -> pd.DataFrame:
 def explore_norms(prediction: Prediction | None = None) -> Explorer:
     """Sliders for b and N, a norm, a model, and who shares a micro-batch.
 
-    `prediction()` is the cosine that the learner expects of BatchNorm in the MLP at b = 2; until then it waits.
+    `prediction()` is the cosine that the learner expects of BatchNorm in the MLP at b = 2 and N = 32; until then it
+    waits.
     """
 
     def plan(micro_batch_size: int, accumulation_steps: int, model: DigitsModel, norm: DigitsNorm, order: Order) -> Run:
         recipe = recipe_for(micro_batch_size, accumulation_steps)
         recipe.check_fits(TRAIN_EXAMPLES)
-        if any(refused(model, norm, size) for size in last_sizes(recipe)):
+        if refused(model, norm, 1) and (reason := single_image_left(recipe)):
             raise ValueError(
-                "BatchNorm in the MLP has one value per image and channel, so a micro-batch of 1 image has nothing to "
-                f"take statistics of: choose a b that leaves no single image of {TRAIN_EXAMPLES:,}"
+                f"{reason}, and BatchNorm in the MLP has one value per channel of it, which has no mean and variance "
+                "of its own: choose another b or N, another norm, or the CNN"
             )
         guess = prediction() if prediction else None
         return Run(lambda: compare_norms(model, norm, recipe, order, guess), rows_of(model, recipe), "row")
@@ -252,7 +257,14 @@ def explore_norms(prediction: Prediction | None = None) -> Explorer:
     return Explorer(controls, plan, NormsFigure, norms_table, prediction)
 
 
-def last_sizes(recipe: Recipe) -> set[int]:
-    """The sizes of micro-batches that training meets: b, and what an epoch has left; 0 where nothing is."""
+def single_image_left(recipe: Recipe) -> str:
+    """Where an epoch has a micro-batch of 1 image, in words; empty if it has none."""
     b, whole = recipe.micro_batch_size, recipe.effective_batch_size
-    return {b, TRAIN_EXAMPLES % whole % b}
+    if b == 1:
+        return "with b = 1 every micro-batch is 1 image"
+    if TRAIN_EXAMPLES % whole % b == 1:
+        return (
+            f"with b = {b} and N = {recipe.accumulation_steps} the last micro-batch of an epoch of {TRAIN_EXAMPLES:,} "
+            "images is 1 image"
+        )
+    return ""

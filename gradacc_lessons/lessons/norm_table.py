@@ -83,9 +83,14 @@ class Spread:
         return statistics.mean(self.values)
 
     @property
+    def percent(self) -> float:
+        """The mean in percent, as it is shown: differences are taken of these, so that a reader can check them."""
+        return round(100 * self.mean, 1)
+
+    @property
     def shown(self) -> str:
         """Mean ± standard deviation, in percent."""
-        return f"{100 * self.mean:.0f} ± {100 * statistics.stdev(self.values):.1f} %"
+        return f"{self.percent:.1f} ± {100 * statistics.stdev(self.values):.1f} %"
 
 
 Measure = Literal["accuracy", "as_trained"]
@@ -123,8 +128,8 @@ def gap_table(model: DigitsModel, norms: Sequence[DigitsNorm]) -> pd.DataFrame:
             used, trained = summary(model, norm, order), summary(model, norm, order, "as_trained")
             for b in used:
                 where = {"norm": NORM_NAMES[norm], "updates": order, "b x N": cut_name(b)}
-                shown = {"as trained": trained[b].mean, "evaluation mode": used[b].mean}
-                rows.append(where | {name: f"{100 * mean:.0f} %" for name, mean in shown.items()})
+                shown = {"as trained": trained[b], "evaluation mode": used[b]}
+                rows.append(where | {name: f"{spread.percent:.1f} %" for name, spread in shown.items()})
     return pd.DataFrame(rows)
 
 
@@ -138,24 +143,24 @@ def decision_table(model: DigitsModel, b: int = 2) -> pd.DataFrame:
         errors = gradient_errors(model, norm, EPOCHS_BEFORE_GRADIENTS, recipe_for(b, EFFECTIVE_BATCH // b), "shuffled")
         error = next(row["error"] for row in errors if row["micro_batch_size"] == b)
         shuffled, ordered = (summary(model, norm, order) for order in get_args(Order))
-        trained = summary(model, norm, "shuffled", "as_trained")[b].mean
+        trained = summary(model, norm, "shuffled", "as_trained")
         rows.append(
             {
                 "norm": name,
                 f"gradient error at {cut_name(b)}": in_words(error),
-                "accuracy, shuffled": points(shuffled[b].mean - shuffled[EFFECTIVE_BATCH].mean),
-                "accuracy, sorted": points(ordered[b].mean - ordered[EFFECTIVE_BATCH].mean),
-                "evaluation - as trained": points(shuffled[b].mean - trained),
+                "accuracy, shuffled": points(shuffled[b], shuffled[EFFECTIVE_BATCH]),
+                "accuracy, sorted": points(ordered[b], ordered[EFFECTIVE_BATCH]),
+                "evaluation - as trained, shuffled": points(shuffled[b], trained[b]),
             }
         )
     return pd.DataFrame(rows)
 
 
-def points(difference: float) -> str:
-    """A difference of two shares in whole percent points, without a sign where it is nothing.
+def points(one: Spread, other: Spread) -> str:
+    """How much higher `one` is, in percent points with one decimal; without a sign where it is nothing.
 
-    >>> points(-0.034), points(0.004)
-    ('-3 points', '0 points')
+    >>> points(Spread((0.656,)), Spread((0.878,))), points(Spread((0.9,)), Spread((0.9,)))
+    ('-22.2 points', '0.0 points')
     """
-    whole = round(100 * difference)
-    return f"{whole:+} points" if whole else "0 points"
+    difference = round(one.percent - other.percent, 1)
+    return f"{difference:+.1f} points" if difference else "0.0 points"

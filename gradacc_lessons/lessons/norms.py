@@ -136,10 +136,13 @@ def window_gradient(model: nn.Module, task: Task, batch: Batch, micro_batch_size
 
 
 def cuts(recipe: Recipe) -> list[int]:
-    """Micro-batch sizes that divide the window evenly: halves of it, as far as they go, and the chosen b."""
+    """Micro-batch sizes that divide the window evenly: halves of it, as far as they go, and the chosen b.
+
+    A window of one micro-batch is among them only if it has no half.
+    """
     whole = recipe.effective_batch_size
     halves = [whole // 2**k for k in range(1, MOST_HALVINGS + 1) if whole % 2**k == 0]
-    return sorted({*halves, *({recipe.micro_batch_size} - {whole})}, reverse=True)
+    return sorted({*halves, *({recipe.micro_batch_size} - {whole})}, reverse=True) or [whole]
 
 
 def gradient_errors(
@@ -150,6 +153,8 @@ def gradient_errors(
     One row per size that PyTorch does not refuse: `norm`, `epochs`, `micro_batch_size`, `error` (the length of the
     difference from the full batch's gradient, over the length of that) and `cosine`. float64.
     """
+    if refused(model, norm, recipe.effective_batch_size):
+        return
     task = digits(model, norm=norm, dtype=torch.float64)
     net = trained(model, norm, epochs, recipe.seed)
     batch = arranged(window_of(task, recipe.effective_batch_size, recipe.seed), order)

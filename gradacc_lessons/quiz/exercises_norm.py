@@ -11,6 +11,13 @@ def _momentum(returned: str, fault: str, en: str, nl: str) -> WrongAnswer:
     return WrongAnswer(f"{_MOMENTUM}    return {returned}\n", fault, Text(en, nl))
 
 
+PRECEDENCE = Text(
+    "Python takes a power before it divides: `x ** 1 / N` is `x` divided by N. Put parentheses around the exponent.",
+    "Python neemt een macht voordat het deelt: `x ** 1 / N` is `x` gedeeld door N. Zet haakjes om de exponent.",
+)
+FLOAT32 = 5e-4
+"""Relative: what float32 may lose in 1 minus a number near 1; the nearest mistake, m / N, is 5e-3 away."""
+
 CORRECTED_MOMENTUM = Exercise(
     key="corrected_momentum",
     function="corrected_momentum",
@@ -86,7 +93,19 @@ CORRECTED_MOMENTUM = Exercise(
             "momentum * accumulation_steps",
             "multiplied",
             "More moves per update need a smaller momentum, and yours has grown.",
-            "Meer stappen per update vragen een kleiner momentum, en het jouwe is gegroeid.",
+            "Vaker opschuiven per update vraagt een kleiner momentum, en het jouwe is gegroeid.",
+        ),
+        _momentum(
+            "1 - (1 - momentum) ** 1 / accumulation_steps",
+            "precedence",
+            PRECEDENCE.en,
+            PRECEDENCE.nl,
+        ),
+        _momentum(
+            "(1 - momentum) ** 1 / accumulation_steps",
+            "precedence_and_kept_share",
+            f"{PRECEDENCE.en} And what stays is not yet PyTorch's momentum.",
+            f"{PRECEDENCE.nl} En wat blijft is nog niet het momentum van PyTorch.",
         ),
         _momentum(
             "momentum",
@@ -103,7 +122,8 @@ CORRECTED_MOMENTUM = Exercise(
             ),
             Group(Text("PyTorch's default momentum", "het standaardmomentum van PyTorch"), ((0.1, 4), (0.1, 8))),
             Group(Text("other momenta", "andere momenta"), ((0.01, 16), (0.3, 2), (0.9, 32))),
-        )
+        ),
+        FLOAT32,
     ),
 )
 
@@ -124,7 +144,7 @@ CHOOSE_NORM = Exercise(
         "measured.",
         "Schrijf `new_norm(channels)`: een nieuwe laag die feature maps van vorm (images, channels, height, width) "
         "normaliseert, zodat accumulatie in micro-batches van elke grootte de gradient van de volle batch geeft. In de "
-        "evaluatiestand moet hij doen wat hij in training doet. Hij wordt gevraagd voor 12 en voor 16 kanalen, in een "
+        "evaluatiemodus moet hij doen wat hij in training doet. Hij wordt gevraagd voor 12 en voor 16 kanalen, in een "
         "kleine CNN gezet en gemeten.",
     ),
     starter=_NORM
@@ -149,6 +169,7 @@ CHOOSE_NORM = Exercise(
     solution=_NORM + "    return nn.GroupNorm(channels // 4, channels)\n",
     wrong=(
         _norm("nn.BatchNorm2d(channels)", "batch_statistics"),
+        _norm("nn.BatchNorm2d(channels).eval()", "undone"),
         _norm("nn.Identity()", "no_norm"),
         _norm("nn.InstanceNorm2d(channels, track_running_stats=True)", "evaluates_otherwise"),
         _norm("nn.Sequential(nn.GroupNorm(4, channels), nn.Dropout(0.1))", "random"),

@@ -61,13 +61,21 @@ FAULTS = {
         Text(
             "Your layer looks at who else is in the micro-batch, so the accumulated gradient is another one than the "
             "full batch's. No divisor repairs that.",
-            "Je laag kijkt wie er nog meer in de micro-batch zit, dus de opgetelde gradient is een andere dan die van "
-            "de volle batch. Geen deler herstelt dat.",
+            "Je laag kijkt wie er nog meer in de micro-batch zit, dus de geaccumuleerde gradient is een andere dan "
+            "die van de volle batch. Geen deler herstelt dat.",
         ),
         Text(
-            "At b = 2 they differ by {a} % of the length.",
-            "Bij b = 2 verschillen ze {a} % van de lengte.",
+            "At b = 2 they differ by {a} of the length.",
+            "Bij b = 2 verschillen ze {a} van de lengte.",
         ),
+    ),
+    "undone": Fault(
+        Text(
+            "You put the layer into evaluation mode, and a training loop calls `model.train()`, which undoes it: from "
+            "then on your layer looks at the whole micro-batch again.",
+            "Je zet de laag in evaluatiemodus, en een trainingslus roept `model.train()` aan, die dat ongedaan maakt: "
+            "vanaf dan kijkt je laag weer naar de hele micro-batch.",
+        )
     ),
     "no_norm": Fault(
         Text(
@@ -81,16 +89,16 @@ FAULTS = {
         Text(
             "The gradient is right, but in evaluation mode your layer uses running statistics, which it does not use "
             "in training. The same images come out differently.",
-            "De gradient klopt, maar in de evaluatiestand gebruikt je laag lopende statistieken, en in training niet. "
-            "Dezelfde afbeeldingen komen er anders uit.",
+            "De gradient klopt, maar in evaluatiemodus gebruikt je laag lopende statistieken, en in trainingsmodus "
+            "niet. Dezelfde afbeeldingen komen er anders uit.",
         )
     ),
 }
 RIGHT = Text(
     "Accumulated in micro-batches of 4, 2 and 1 the gradient is the full batch's to rounding, features of any size "
     "come out the same, and training and evaluation agree.",
-    "Opgeteld in micro-batches van 4, 2 en 1 is de gradient op afronding na die van de volle batch, features van elke "
-    "grootte komen er hetzelfde uit, en training en evaluatie zijn het eens.",
+    "Geaccumuleerd in micro-batches van 4, 2 en 1 is de gradient op afronding na die van de volle batch, features van "
+    "elke grootte komen er hetzelfde uit, en training en evaluatie zijn het eens.",
 )
 
 
@@ -110,8 +118,16 @@ class NormCheck:
             if verdict:
                 key = list(FAULTS)[int(verdict) - 1]
                 fault = FAULTS[key]
-                return not_yet(key, fault.words, fill(fault.seen, {"a": round(100 * figure)}) if fault.seen else None)
+                return not_yet(key, fault.words, _with(fault.seen, figure) if fault.seen else None)
         return Grade(1.0, True, RIGHT)
+
+
+def _with(seen: Text, error: float) -> Text:
+    """`seen` with a relative error in whole percent; one that rounds to nothing is not nothing."""
+    percent = round(100 * error)
+    if percent:
+        return fill(seen, {"a": f"{percent} %"})
+    return Text(fill(seen, {"a": "less than 1 %"}).en, fill(seen, {"a": "minder dan 1 %"}).nl)
 
 
 def examine(layer: Any, channels: int) -> list[float]:
@@ -126,6 +142,7 @@ def _examine(layer: Any, channels: int) -> tuple[str | None, float]:
 
     if not isinstance(layer, nn.Module):
         return "no_module", 0.0
+    evaluating = not all(module.training for module in layer.modules())
     layer.double().train()
     drawn = torch.Generator().manual_seed(channels)
     features = torch.randn(IMAGES, channels, SIDE, SIDE, generator=drawn, dtype=torch.float64)
@@ -137,6 +154,8 @@ def _examine(layer: Any, channels: int) -> tuple[str | None, float]:
             return "random", 0.0
     errors = gradient_errors(layer, features)
     if max(errors) > ROUNDING:
+        if evaluating:
+            return "undone", 0.0
         return "batch_statistics", errors[MICRO_BATCH_SIZES.index(2)]
     with torch.no_grad():
         if _difference(layer(BRIGHTER * features), first) > UNMOVED:

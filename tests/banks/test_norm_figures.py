@@ -12,7 +12,8 @@ from gradacc_lessons.lessons.norm_table import summary
 from gradacc_lessons.lessons.norms import arranged, recipe_for, trained, window_gradient, window_of
 from gradacc_lessons.lessons.running_statistics import weight_of_window
 from gradacc_lessons.lessons.training import parameters
-from gradacc_lessons.quiz.grade import grade_prediction
+from gradacc_lessons.quiz.grade import committed, grade_prediction
+from gradacc_lessons.quiz.number import NotANumber
 from gradacc_lessons.reference.momentum import correct_momentum, corrected_momentum
 from gradacc_lessons.tasks import digits
 
@@ -33,6 +34,22 @@ def test_the_prediction_is_right_at_what_is_measured_and_wrong_at_what_people_gu
     assert grade_prediction(asked, round(measured, 1), measured).correct
     for wrong in (1.0, 0.9, 0.7, 0.5, -0.5):
         assert not grade_prediction(asked, wrong, measured).correct
+
+
+@pytest.mark.parametrize("answer", ["5", "-1.2", "90"])
+def test_what_is_no_cosine_is_no_prediction(answer: str) -> None:
+    with pytest.raises(NotANumber):
+        committed(question("norm-predict-cosine"), answer)
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("norm-weight", "{:.2f}"), ("norm-corrected", "{:.2e}")])
+def test_a_right_value_rounded_as_asked_is_right_and_no_mistake_is(asked: str, shown: str) -> None:
+    found = question(asked)
+    assert "digits" in found.prompt.en and "cijfers" in found.prompt.nl
+    for drawn in draws(found):
+        right = found.answer.value(drawn)
+        allowed = max(found.tolerance * abs(right), found.absolute_tolerance)
+        assert abs(float(shown.format(right)) - right) <= allowed
 
 
 def test_a_layer_moves_the_others_exactly_if_its_option_says_so() -> None:

@@ -9,7 +9,7 @@ LESSON = "05_batch_norm.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-norms", "explorer-statistics", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"
 NORMS, STATISTICS = 0, 1  # the explorers, from the top of the page
-NORMS_PICTURE, STATISTICS_PICTURE = "the cosine between the accumulated gradient", "the running mean of one BatchNorm"
+NORMS_PICTURE, STATISTICS_PICTURE = "the cosine between the accumulated gradient", "how far the running mean (left)"
 
 
 def test_the_explorers_run_and_the_page_is_accessible(lesson):
@@ -41,14 +41,14 @@ def test_one_value_per_mean_is_refused_in_a_sentence(lesson):
     field = lesson.number_field(f"{SIZE} (number)", NORMS)
     field.fill("1")
     field.press("Enter")
-    lesson.says("a micro-batch of 1 image has nothing to take statistics of")
+    lesson.says("with b = 1 every micro-batch is 1 image")
 
 
-def test_the_running_mean_follows_n(lesson):
-    lesson.says("b = 8, N = 8, momentum 0.1: the newest window weighs 0.57 in the running mean")
+def test_the_running_statistics_follow_n(lesson):
+    lesson.says("b = 8, N = 8, momentum 0.1, shuffled: the newest window weighs 0.57 in the running statistics")
     before = lesson.drawn(STATISTICS_PICTURE)
     lesson.slider(STEPS, STATISTICS).press("ArrowRight")
-    lesson.says("b = 8, N = 9, momentum 0.1: the newest window weighs 0.61 in the running mean")
+    lesson.says("b = 8, N = 9, momentum 0.1, shuffled: the newest window weighs 0.61 in the running statistics")
     assert lesson.drawn(STATISTICS_PICTURE) != before
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons import norm_picture
 from gradacc_lessons.lessons.norm_picture import (
     CURVES,
@@ -15,15 +16,16 @@ from gradacc_lessons.lessons.norm_picture import (
     NormsFigure,
     compare_norms,
     explore_norms,
-    last_sizes,
     norms_sentence,
     norms_table,
     rows_of,
+    single_image_left,
 )
 from gradacc_lessons.lessons.norm_table import summary
 from gradacc_lessons.lessons.norms import EPOCHS, recipe_for
 from gradacc_lessons.lessons.training import collect
 from gradacc_lessons.quiz.predictions import Predicted
+from gradacc_lessons.tasks import digits
 
 PATIENCE = 240.0  # seconds; only a hang comes near it
 
@@ -32,6 +34,12 @@ PATIENCE = 240.0  # seconds; only a hang comes near it
 def rows() -> pd.DataFrame:
     """One run in the MLP."""
     return collect(compare_norms("mlp", "batch", recipe_for(8, 8), "shuffled", 0.5))
+
+
+@pytest.fixture(scope="module")
+def predicted_rows() -> pd.DataFrame:
+    """The run that the prediction is about."""
+    return collect(compare_norms("mlp", "batch", recipe_for(2, 32), "shuffled", 0.5))
 
 
 def test_a_run_has_the_rows_that_it_says(rows: pd.DataFrame) -> None:
@@ -59,15 +67,47 @@ def test_the_picture_grows_with_the_run(rows: pd.DataFrame) -> None:
         assert figure.png()
 
 
-@pytest.mark.parametrize("guess", [0.5, -3.0, 1.0, 70.0])
-def test_a_prediction_is_drawn_inside_the_picture_whatever_it_is(rows: pd.DataFrame, guess: float) -> None:
+@pytest.mark.parametrize("guess", [0.5, -1.0, 1.0])
+def test_a_prediction_is_drawn_inside_the_picture(predicted_rows: pd.DataFrame, guess: float) -> None:
     figure = NormsFigure()
-    sentence = figure.draw(rows.assign(prediction=guess))
+    sentence = figure.draw(predicted_rows.assign(prediction=guess))
     at, height = figure._guess.get_data()
     assert list(at)[-1] == PREDICTED_FOR and LOWEST < height[-1] < HIGHEST
     assert sentence.endswith(f"You predicted a cosine of {guess:g} for b = {PREDICTED_FOR}.")
-    assert "You predicted" not in figure.update(rows.assign(prediction=None))
+    assert "You predicted" not in figure.update(predicted_rows.assign(prediction=None))
     assert len(figure._guess.get_data()[0]) == 0
+
+
+@pytest.mark.parametrize(
+    "other", [{"b": 8, "n": 8}, {"n": 16}, {"model": "cnn"}, {"order": "sorted"}, {"chosen_norm": "group"}]
+)
+def test_a_prediction_is_hidden_where_it_is_not_about(predicted_rows: pd.DataFrame, other: dict[str, Any]) -> None:
+    figure = NormsFigure()
+    assert "You predicted" in figure.draw(predicted_rows)
+    assert "You predicted" not in figure.update(predicted_rows.assign(**other))
+    assert len(figure._guess.get_data()[0]) == 0 and not figure._guess_words.get_text()
+
+
+@pytest.mark.parametrize(("model", "norm", "b"), [("mlp", "group", 1), ("cnn", "batch", 1), ("mlp", "batch", 15)])
+def test_a_window_of_one_micro_batch_without_a_half_is_the_full_batch(
+    monkeypatch: pytest.MonkeyPatch, model: Any, norm: Any, b: int
+) -> None:
+    monkeypatch.setattr(norm_picture, "accuracies", lambda *_: iter([{"epoch": 1, "accuracy": 0.5, "as_trained": 0.5}]))
+    rows = collect(compare_norms(model, norm, recipe_for(b, 1), "shuffled"))
+    assert len(rows) == rows_of(model, recipe_for(b, 1)) - EPOCHS + 1
+    assert rows["error"].max() == 0 and rows["cosine"].min() == pytest.approx(1)
+    figure = NormsFigure()
+    for end in (1, len(rows)):
+        assert "the micro-batch is the full batch" in figure.show(rows[:end])
+    assert list(norms_table(rows)["b"]) == [b]
+
+
+def test_on_the_right_no_colour_is_that_of_a_norm(rows: pd.DataFrame) -> None:
+    figure = NormsFigure()
+    figure.draw(rows)
+    norms = {line.get_color() for line in figure._curves.values()}
+    assert not norms & {line.get_color() for line, _ in figure._stored.values()}
+    assert len({line.get_markerfacecolor() for line, _ in figure._stored.values()}) == 2
 
 
 def test_the_sentence_says_the_gradient_and_the_accuracy_beside_the_stored_ones(rows: pd.DataFrame) -> None:
@@ -108,7 +148,11 @@ def test_each_control_moves_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"micro_batch_size": 0}, "whole number from 1 to 64"),
         ({"accumulation_steps": 65}, "whole number from 1 to 64"),
         ({"norm": "spectral"}, "must be one of"),
-        ({"model": "mlp", "norm": "batch", "micro_batch_size": 1}, "1 image has nothing to take statistics of"),
+        ({"model": "mlp", "norm": "batch", "micro_batch_size": 1}, "with b = 1 every micro-batch is 1 image"),
+        (
+            {"model": "mlp", "norm": "batch", "micro_batch_size": 5, "accumulation_steps": 13},
+            "b = 5 and N = 13 the last",
+        ),
         ({"micro_batch_size": 64, "accumulation_steps": 64}, "but the data has 1,536"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -116,11 +160,13 @@ def test_each_control_moves_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_left_of_the_data_is_seen_before_torch_refuses_it() -> None:
-    assert 1 in last_sizes(recipe_for(5, 1))  # 1,536 = 5 x 307 + 1
-    assert 1 not in last_sizes(recipe_for(8, 8)) | last_sizes(recipe_for(3, 32))
+    for b, n in ((5, 1), (5, 13), (1, 8)):  # 1,536 = 5 x 307 + 1 = 65 x 23 + 41
+        parts = [part for window in split(digits().train, b * n) for part in split(window, b)]
+        assert min(len(images) for images, _ in parts) == 1 and single_image_left(recipe_for(b, n))
+    assert not single_image_left(recipe_for(8, 8)) and not single_image_left(recipe_for(3, 32))
     run = compare_norms("mlp", "batch", recipe_for(3, 32), "sorted")  # of 256 test images 1 is left
     assert collect(run)["as_trained"].notna().sum() == EPOCHS
-    with pytest.raises(ValueError, match="leaves no single image"):
+    with pytest.raises(ValueError, match="choose another b or N, another norm, or the CNN"):
         explore_norms().set(micro_batch_size=5, accumulation_steps=1)
 
 
@@ -129,7 +175,7 @@ def test_it_waits_for_the_prediction_and_draws_it(predicted: Callable[..., Predi
     assert explorer.waiting
     explorer = explore_norms(predicted("norm-predict-cosine", 0.4))
     assert not explorer.waiting
-    explorer.set(micro_batch_size=32, accumulation_steps=2)
+    explorer.start()
     explorer.wait(PATIENCE)
     assert explorer.sentence.endswith("You predicted a cosine of 0.4 for b = 2.")
     assert len(explorer.data) == explorer._bar.max

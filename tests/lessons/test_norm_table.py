@@ -15,6 +15,7 @@ from gradacc_lessons.lessons.norm_table import (
     MADE_WITH,
     SEEDS,
     Cell,
+    Spread,
     accuracy_table,
     decision_table,
     gap_table,
@@ -105,7 +106,7 @@ def test_tables_have_a_row_per_norm_and_say_what_was_refused() -> None:
     assert list(table.columns) == ["norm", "updates", "64 x 1", "8 x 8", "2 x 32", "1 x 64"]
     assert list(table["norm"].unique()) == list(NORM_NAMES.values())
     assert set(table.loc[table["norm"] == "BatchNorm", "1 x 64"]) == {"refused"}
-    assert table.loc[2:, "1 x 64"].str.fullmatch(r"\d+ ± \d+\.\d %").all()
+    assert table.loc[2:, "1 x 64"].str.fullmatch(r"\d+\.\d ± \d+\.\d %").all()
     gaps = gap_table("mlp", ("batch", "group"))
     assert len(gaps) == 2 * 3 + 2 * 4
 
@@ -115,7 +116,29 @@ def test_what_to_choose_is_measured() -> None:
     errors = table["gradient error at 2 x 32"]
     assert errors["BatchNorm"].endswith(" %") and int(errors["BatchNorm"][:-2]) > 100
     assert set(errors.drop("BatchNorm")) == {"less than 1e-12"}
-    assert [points(share) for share in (-0.034, 0.004, 0.12)] == ["-3 points", "0 points", "+12 points"]
+    assert [points(Spread((share,)), Spread((0.5,))) for share in (0.466, 0.50004, 0.62)] == [
+        "-3.4 points",
+        "0.0 points",
+        "+12.0 points",
+    ]
+
+
+def test_a_reader_who_subtracts_finds_the_differences_that_are_told() -> None:
+    chosen = decision_table("mlp").set_index("norm")
+    gaps = gap_table("mlp", tuple(NORM_NAMES)).set_index(["norm", "updates", "b x N"])
+    accuracies = accuracy_table("mlp").set_index(["norm", "updates"])
+
+    def number(text: str) -> float:
+        return float(text.split()[0])
+
+    for norm in NORM_NAMES.values():
+        for order in BOTH_ORDERS:
+            cells = accuracies.loc[(norm, order)]
+            difference = round(number(cells["2 x 32"]) - number(cells["64 x 1"]), 1)
+            assert number(chosen.loc[norm, f"accuracy, {order}"]) == difference
+        modes = gaps.loc[(norm, "shuffled", "2 x 32")]
+        difference = round(number(modes["evaluation mode"]) - number(modes["as trained"]), 1)
+        assert number(chosen.loc[norm, "evaluation - as trained, shuffled"]) == difference
 
 
 def test_the_target_writes_a_table_that_the_lesson_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

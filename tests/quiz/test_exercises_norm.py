@@ -33,6 +33,10 @@ RIGHT = {
 }
 WRONG = {
     "batch_statistics": [lambda channels: nn.BatchNorm2d(channels), lambda channels: AlongTheBatch()],
+    "undone": [
+        lambda channels: nn.BatchNorm2d(channels).eval(),
+        lambda channels: nn.Sequential(nn.GroupNorm(4, channels), nn.BatchNorm2d(channels).eval()),
+    ],
     "no_norm": [
         lambda channels: nn.Sequential(),
         lambda channels: nn.BatchNorm2d(channels, track_running_stats=True).eval().requires_grad_(False).apply(frozen),
@@ -71,6 +75,17 @@ def test_a_norm_that_looks_hears_how_far_off_the_gradient_is() -> None:
     assert "At b = 2 they differ by " in said.en and "Bij b = 2 verschillen ze " in said.nl
 
 
+def test_what_is_evaluated_hears_that_a_training_loop_undoes_it() -> None:
+    said = CHOOSE_NORM.check(lambda channels: nn.BatchNorm2d(channels).eval()).feedback
+    assert "`model.train()`, which undoes it" in said.en and "dat ongedaan maakt" in said.nl
+
+
+def test_a_difference_below_a_percent_is_not_called_none() -> None:
+    both = CHOOSE_NORM.check(lambda channels: nn.Sequential(nn.InstanceNorm2d(channels), nn.BatchNorm2d(channels)))
+    assert both.mistake == "batch_statistics"
+    assert "differ by less than 1 % of" in both.feedback.en and "verschillen ze minder dan 1 % van" in both.feedback.nl
+
+
 def test_no_message_and_no_hint_names_a_right_layer() -> None:
     said = [grade.feedback for grade in (CHOOSE_NORM.check(every[0]) for every in WRONG.values())]
     for text in (*said, *CHOOSE_NORM.hints, CHOOSE_NORM.statement):
@@ -95,3 +110,37 @@ def test_an_unforeseen_formula_hears_where_and_not_what() -> None:
     grade = CORRECTED_MOMENTUM.check(lambda momentum, accumulation_steps: momentum / accumulation_steps**2)
     assert grade.mistake is None and "of 3 visible checks hold" in grade.feedback.en
     assert f"{reference.corrected_momentum(0.1, 4):.4f}" not in grade.feedback.en
+
+
+def in_float32(momentum: float, accumulation_steps: int) -> Any:
+    import torch
+
+    return 1 - (1 - torch.tensor(momentum)) ** (1 / accumulation_steps)
+
+
+def in_float64(momentum: float, accumulation_steps: int) -> Any:
+    import torch
+
+    return 1 - (1 - torch.tensor([momentum], dtype=torch.float64)) ** (1 / accumulation_steps)
+
+
+@pytest.mark.parametrize("function", [in_float32, in_float64])
+def test_a_right_formula_is_right_as_a_tensor_too(function: Callable[..., Any]) -> None:
+    grade = CORRECTED_MOMENTUM.check(function)
+    assert grade.correct, grade.feedback.en
+
+
+def test_a_wrong_formula_is_wrong_as_a_tensor_too() -> None:
+    def divided(momentum: float, accumulation_steps: int) -> Any:
+        import torch
+
+        return torch.tensor(momentum) / accumulation_steps
+
+    assert CORRECTED_MOMENTUM.check(divided).mistake == "divided"
+
+
+def test_a_power_before_a_division_is_named() -> None:
+    for function in (lambda m, n: 1 - (1 - m) ** 1 / n, lambda m, n: (1 - m) ** 1 / n):
+        grade = CORRECTED_MOMENTUM.check(function)
+        assert grade.mistake and grade.mistake.startswith("precedence")
+        assert "parentheses around the exponent" in grade.feedback.en
