@@ -210,7 +210,6 @@ def statistics_table(data: pd.DataFrame) -> pd.DataFrame:
         for what in STATISTICS:
             distances = data[f"{what}_{name}"]
             row |= {f"{what}: on average": share(distances.mean()), f"{what}: furthest": share(distances.max())}
-            row[f"{what}: after the last"] = share(distances.iloc[-1])
         table.append(row)
     return pd.DataFrame(table)
 

@@ -221,3 +221,15 @@ def test_errors_are_told_in_percent_or_as_rounding() -> None:
         "3.1 %",
         "less than 1e-12",
     ]
+
+
+@pytest.mark.parametrize("seed", SEEDS[:5])
+def test_at_two_images_the_gradient_is_too_long_where_a_variance_is_near_zero(seed: int) -> None:
+    task, net = digits("mlp", norm="batch", dtype=torch.float64), trained("mlp", "batch", 3, seed)
+    assert isinstance(net, torch.nn.Sequential) and isinstance(net[2], torch.nn.BatchNorm1d)
+    batch = window_of(task, 64, seed)
+    full, parts = (window_gradient(net, task, batch, size).clone() for size in (64, 2))
+    assert parts.norm() > 4 * full.norm()
+    net[2].eps = 1e-2  # hides variances near zero
+    full, parts = (window_gradient(net, task, batch, size).clone() for size in (64, 2))
+    assert parts.norm() < 2 * full.norm()
