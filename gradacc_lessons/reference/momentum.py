@@ -19,9 +19,9 @@ def correct_momentum(model: nn.Module, accumulation_steps: int) -> int:
     """Correct every module that has a `running_mean` and a number as its `momentum`; returns how many there were.
 
     The momentum is the share of what is new, as in torch's own layers; in Keras it is the share that stays. Once,
-    before training: a second call corrects what is corrected already. A momentum of None, a plain mean over all micro-batches,
-    needs no correction. The running mean then follows the full batch's; the running variance is that of the
-    micro-batches, and lacks what lies between their means.
+    before training: a second call corrects what is corrected already. A momentum of None, a plain mean over all
+    micro-batches, needs no correction. The running mean then follows the full batch's; the running variance is that
+    of the micro-batches, and lacks what lies between their means.
     """
     corrected = 0
     for module in model.modules():
