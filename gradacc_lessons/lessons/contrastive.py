@@ -125,7 +125,7 @@ class PairsFigure(TwoPanels):
         self.moves(*self._errors.values(), *self._losses.values(), self._chosen, self._guess, self._guess_words)
 
     def _legend(self, ax: Axes) -> None:
-        shapes = [("gradient error", "o-", palette.GREY), ("loss, of the full batch's", "s--", palette.GREY)]
+        shapes = [("gradient error", "o-", palette.GREY), ("loss / the full batch's loss", "s--", palette.GREY)]
         handles = [
             *(Line2D([], [], color=COLOURS[method], lw=3, label=label) for method, label in METHODS.items()),
             *(
@@ -236,7 +236,7 @@ def explore_pairs(prediction: Prediction | None = None) -> Explorer:
             raise ValueError("one pair alone has no negatives to compare with: choose a larger b or N")
         guess = prediction() if prediction else None
         points = len(divisors(recipe.effective_batch_size))
-        return Run(lambda: error_against_steps(micro_batch_size, accumulation_steps, method, guess), points, "N")
+        return Run(lambda: error_against_steps(micro_batch_size, accumulation_steps, method, guess), points, "cut")
 
     controls = [
         NumberSlider("micro_batch_size", "Micro-batch size b", 1, MOST, PAIRS // PREDICTED_STEPS),

@@ -40,6 +40,8 @@ class Case:
     """(model, batch) -> a scalar tensor."""
     batch: Callable[[int], Batch]
     """A batch of so many examples."""
+    alone: str | None = None
+    """Why it is undefined for a single example, if it is."""
 
 
 def hard_triplet(model: nn.Module, batch: Batch) -> Tensor:
@@ -124,7 +126,13 @@ CASES: dict[str, Case] = {
     "class_weighted": Case("cross-entropy with class weights", _classifier(), class_weighted, _digits),
     "info_nce": Case("InfoNCE", trained_encoder, contrastive_loss, pairs_of),
     "hard_triplet": Case("hard triplets", _classifier(), hard_triplet, _digits),
-    "vicreg": Case("variance and covariance (VICReg)", _classifier(), variance_and_covariance, pairs_of),
+    "vicreg": Case(
+        "variance and covariance (VICReg)",
+        _classifier(),
+        variance_and_covariance,
+        pairs_of,
+        alone="the variance of a single example is undefined",
+    ),
     "batch_dice": Case("Dice of the batch", trained_segmenter, batch_dice, masks_of),
     "sample_dice": Case("mean Dice of the examples", trained_segmenter, sample_dice, masks_of),
     "rmse": Case("root mean squared error", trained_segmenter, root_mean_square, masks_of),

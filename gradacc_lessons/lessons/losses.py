@@ -32,17 +32,24 @@ def verdict(case: str, micro_batch_size: int, accumulation_steps: int) -> Iterat
     examined the arrays are empty, `additive` is None, and `said` is why.
     """
     row: dict[str, Any] = {"case": case, "b": micro_batch_size, "n": accumulation_steps}
+    if micro_batch_size == 1 and (why := CASES[case].alone):
+        yield row | _unexamined(f"{why}, so choose a larger b")
+        return
     with seeded(0):  # what a model draws is the same each time, and nobody else draws meanwhile
         try:
             found = examine(*setting(case, micro_batch_size * accumulation_steps), micro_batch_size)
         except ExamineError as error:
-            empty = dict.fromkeys(("parameters", "relative_error", "cosine", "ratio"), np.zeros(0))
-            yield row | empty | {"additive": None, "causes": (), "said": f"It cannot be examined: {error}."}
+            yield row | _unexamined(str(error))
             return
     row |= {"parameters": found.table["parameter"].to_numpy()}
     row |= {name: found.table[name].to_numpy() for name in ("relative_error", "cosine", "ratio")}
     said = found.message.replace("\n", " ")
     yield row | {"additive": found.additive, "causes": found.causes, "said": said}
+
+
+def _unexamined(why: str) -> dict[str, Any]:
+    empty = dict.fromkeys(("parameters", "relative_error", "cosine", "ratio"), np.zeros(0))
+    return empty | {"additive": None, "causes": (), "said": f"It cannot be examined: {why}."}
 
 
 class VerdictFigure(LiveFigure):
@@ -51,7 +58,8 @@ class VerdictFigure(LiveFigure):
     description: ClassVar[str] = (
         "A horizontal bar for each parameter of the model: the relative distance between the gradient that micro-"
         "batches add up to and that of the full batch, on a logarithmic axis from 1e-18 to 100; orange and hatched "
-        "where it is beyond the tolerance, which is a dashed line at 1e-6, and blue where it is rounding."
+        "where it is beyond the tolerance, which is a dashed line at 1e-6, and blue where it is rounding. The distance "
+        "in percent stands at the end of each bar."
     )
     width, height = 700, 330
 
@@ -69,8 +77,8 @@ class VerdictFigure(LiveFigure):
     def update(self, data: pd.DataFrame) -> str:
         """Bars anew: another model has other parameters, and so another axis."""
         last = data.iloc[-1]
-        for bar in list(self._ax.containers):
-            bar.remove()
+        for drawn in [*self._ax.containers, *self._ax.texts]:
+            drawn.remove()
         places = np.arange(len(last["parameters"]))
         self._bars(self._ax, places, last)
         self._ax.set_yticks(places, last["parameters"])
@@ -85,6 +93,15 @@ class VerdictFigure(LiveFigure):
             chosen = (errors > TOLERANCE) == beyond
             lengths = errors[chosen] - SMALLEST
             ax.barh(places[chosen], lengths, 0.6, SMALLEST, color=colour, hatch=hatch, edgecolor="white")
+        for place, error in zip(places, errors, strict=True):
+            ax.annotate(
+                _percent(error),
+                (error, place),
+                (4, 0),
+                textcoords="offset points",
+                fontsize=9,
+                verticalalignment="center",
+            )
 
 
 def verdict_sentence(last: Any) -> str:

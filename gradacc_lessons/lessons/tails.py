@@ -120,7 +120,7 @@ class TailFigure(LiveFigure):
     def _draw_updates(self, ax: Axes) -> None:
         ax.set(xlabel="micro-batch, through all epochs", ylabel="gradient of the update")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        (self._ends_below,) = ax.plot([], [], "--", color=palette.GREY, lw=1)
+        (self._ends_below,) = ax.plot([], [], "--", color=palette.GREY, lw=1, label="end of an epoch")
         (self._discs,) = ax.plot([], [], "o", color=palette.WRONG, ms=9, alpha=0.8, label="this loop", clip_on=False)
         (self._rings,) = ax.plot(
             [], [], "o", mfc="none", mec=palette.RIGHT, ms=12, mew=1.8, label="right loop", clip_on=False
@@ -128,7 +128,7 @@ class TailFigure(LiveFigure):
         self._values = [
             ax.text(0, 0, "", fontsize=9, color=palette.BLACK, horizontalalignment="center") for _ in range(LABELLED)
         ]
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), fontsize=9, ncols=2, frameon=False)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), fontsize=9, ncols=3, frameon=False)
         self.moves(self._ends_below, self._rings, self._discs, *self._values)
 
     def update(self, data: pd.DataFrame) -> str:
@@ -168,8 +168,10 @@ def tail_sentence(data: pd.DataFrame) -> str:
     names = {value: name for name, value in LOOPS}
     made, right = applied_gradients(data), applied_gradients(data, "right")
     short = last["micro_batches"] % last["accumulation_steps"]
-    rest = f"{counted(int(short), 'micro-batch')} in the last window" if short else "every window is full"
-    setting = f"M = {last['micro_batches']}, N = {last['accumulation_steps']}, {rest}"
+    setting = f"M = {last['micro_batches']}, N = {last['accumulation_steps']}"
+    if not short:
+        return f"{setting}, every window is full, so there is no short one: {_compared(made, right)}"
+    setting += f", {counted(int(short), 'micro-batch')} in the last window"
     tail = f"the short window is {names[last['tail']]}" if last["tail"] != "tail_leaks" else "the short window leaks"
     if last["tail"] == RIGHT:
         tail = "each window is divided by its own length"

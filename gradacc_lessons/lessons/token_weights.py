@@ -125,11 +125,18 @@ def over_windows(
         yield chosen | {"seed": seed} | compare(model, window, task, weighting)
 
 
-def over_random_tokens(weighting: Weighting) -> Iterator[dict[str, Any]]:
-    """Sequences of 1, 3, 10 and 50 random tokens, each a micro-batch of its own; one row for each of SEEDS."""
+def over_random_tokens(weighting: Weighting, lengths: Sequence[int] = RANDOM_LENGTHS) -> Iterator[dict[str, Any]]:
+    """Sequences of so many random tokens, each a micro-batch of its own; one row for each of SEEDS.
+
+    Beside what `compare` gives, `towards` (N,): the cosines of the weighted gradient with each micro-batch's own.
+    """
     for seed in SEEDS:
-        task = random_tokens(seed=seed)
-        yield {"seed": seed} | compare(task.build_model(seed), split(task.train, 1), task, weighting)
+        task = random_tokens(lengths, seed)
+        model, window = task.build_model(seed), split(task.train, 1)
+        weighted = weighted_gradient(model, window, task, weighting)
+        own = [gradient_of_full_batch(model, [batch], task) for batch in window]
+        towards = torch.nn.functional.cosine_similarity(weighted, torch.stack(own))
+        yield {"seed": seed, "towards": towards.numpy()} | compare(model, window, task, weighting)
 
 
 def explore_weights(prediction: Prediction | None = None) -> Explorer:

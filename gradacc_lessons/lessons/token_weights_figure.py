@@ -10,7 +10,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gradacc_lessons import palette
 from gradacc_lessons.lessons.two_panels import TwoPanels
-from gradacc_lessons.ui import step_up
 
 ROUNDING = 1e-12
 """Relative differences up to this are what float64 leaves: it keeps 16 digits, and sums lose two or three."""
@@ -31,8 +30,8 @@ class WeightFigure(TwoPanels):
         "Two panels. Left: the tokens of the first window side by side, micro-batch by micro-batch; a block is as wide "
         "as its micro-batch has tokens, and reaches from 1, the right weight, to what one of its tokens weighs, on a "
         "logarithmic axis. Right: a dot for each window; how far its gradient is from the full batch's in % is on the "
-        "horizontal axis and the cosine between the two on the vertical one; the right gradient is a blue ring at 0 % "
-        "and 1."
+        "horizontal axis and the cosine between the two on the vertical one; a black diamond is at their medians, and "
+        "the right gradient is a blue ring at 0 % and 1."
     )
     arrangement: ClassVar[dict[str, Any]] = {"width_ratios": (9, 8)}
 
@@ -71,7 +70,7 @@ class WeightFigure(TwoPanels):
         self._show_window(data["tokens"].iloc[0], data["weights"].iloc[0])
         errors, guess = 100 * data["relative_error"], data["prediction"].iloc[0]
         known = bool(pd.notna(guess))
-        reach = step_up(max(10.0, errors.max(), 1.3 * guess if known else 0.0))
+        reach = next_half(max(10.0, errors.max(), 1.3 * guess if known else 0.0))
         self.set_limits(self._plane, x=(-0.03 * reach, 1.03 * reach), y=(min(0.0, data["cosine"].min()), 1.05))
         self._dots.set_data(errors, data["cosine"])
         self._median.set_data([errors.median()], [data["cosine"].median()])
@@ -105,6 +104,16 @@ class WeightFigure(TwoPanels):
             words.set_text(f"{tokens[k]:g}")
             words.set_position((middles[k], tops[k] * 1.07))
             written.append((middles[k], tops[k]))
+
+
+def next_half(value: float) -> float:
+    """The next of 10, 15, 20, … 95, 100, 150, 200, … at or above `value` (10 or more): an axis that data fills.
+
+    >>> next_half(77.0), next_half(252.0)
+    (80.0, 300.0)
+    """
+    half = 10.0 ** np.floor(np.log10(value)) / 2
+    return float(half * np.ceil(value / half))
 
 
 def weight_sentence(data: pd.DataFrame) -> str:

@@ -4,7 +4,7 @@ from gradacc_lessons.quiz.exercise import Exercise, Group, LoopCheck, ValueCheck
 from gradacc_lessons.quiz.exercises_fit import CHOOSE_WITH_CHECKPOINTING, PLAN_YOUR_OWN
 from gradacc_lessons.quiz.exercises_memory import CHOOSE_FOR_BUDGET, FIND_LEAK
 from gradacc_lessons.quiz.exercises_norm import CHOOSE_NORM, CORRECTED_MOMENTUM
-from gradacc_lessons.quiz.exercises_sum import DICE_PER_EXAMPLE, EMBED_IN_TWO_PASSES
+from gradacc_lessons.quiz.exercises_sum import DICE_PER_CLASS, EMBED_IN_TWO_PASSES
 from gradacc_lessons.quiz.exercises_uneven import FIX_TAIL, TOKEN_WEIGHTS
 from gradacc_lessons.text import Text
 
@@ -252,7 +252,7 @@ EXERCISES: dict[str, Exercise] = {
         *(UPDATES_PER_EPOCH, TRAIN_EPOCH_WINDOWS, REPAIR_SCALE, FIND_LEAK, CHOOSE_FOR_BUDGET),
         *(FIX_TAIL, TOKEN_WEIGHTS),
         *(CORRECTED_MOMENTUM, CHOOSE_NORM),
-        *(EMBED_IN_TWO_PASSES, DICE_PER_EXAMPLE),
+        *(EMBED_IN_TWO_PASSES, DICE_PER_CLASS),
         *(PLAN_YOUR_OWN, CHOOSE_WITH_CHECKPOINTING),
     )
 }

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 FEATURES, HIDDEN, EMBEDDED = 6, 8, 5
 PROBES = 8
 """Directions along which a gradient is measured: as many numbers tell any two apart, and the whole has more."""
-SIDE = 8
+CLASSES, SIDE = 2, 8
 NUMBER, NO_TENSOR, NOT_SCALAR, NO_GRAPH = range(4)
 """What came of a loss: a number that a backward can start from, or why it is none."""
 Trial = Callable[[Callable[..., Any]], Callable[..., list[float]]]
@@ -105,7 +105,7 @@ def pair_loss(embeddings: "Tensor") -> "Tensor":
 
 
 def dice(function: Callable[..., Any]) -> Callable[..., list[float]]:
-    """For calls (seed, stroke pixels of each mask …): [what came back, its value where it is one number]."""
+    """For calls (seed, pixels of each mask …, CLASSES to an example): [what came back, its value if it is one]."""
 
     @wraps(function)
     def tried(seed: int, *areas: int) -> list[float]:
@@ -123,7 +123,7 @@ def dice(function: Callable[..., Any]) -> Callable[..., list[float]]:
 
 
 def found_and_masks(seed: int, *areas: int) -> tuple["Tensor", "Tensor"]:
-    """(probabilities, masks), both (examples, 1, SIDE, SIDE); where a mask is empty, nothing is found either."""
+    """(probabilities, masks), both (examples, CLASSES, SIDE, SIDE); where a mask is empty, nothing is found either."""
     import torch
 
     generator = _generator(seed)
@@ -131,7 +131,7 @@ def found_and_masks(seed: int, *areas: int) -> tuple["Tensor", "Tensor"]:
     masks = (order < torch.tensor(areas).unsqueeze(1)).double()
     found = (0.6 * masks + 0.3 * torch.rand(masks.shape, generator=generator, dtype=torch.float64)).clamp(0, 1)
     found = found * (torch.tensor(areas).unsqueeze(1) > 0)
-    return found.view(-1, 1, SIDE, SIDE), masks.view(-1, 1, SIDE, SIDE)
+    return found.view(-1, CLASSES, SIDE, SIDE), masks.view(-1, CLASSES, SIDE, SIDE)
 
 
 def _generator(seed: int) -> Any:

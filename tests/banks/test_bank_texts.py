@@ -209,7 +209,7 @@ EXERCISES = {
     "uneven-fix-tail": "fix_tail",
     "uneven-token-loop": "token_weights",
     "sum-embed": "embed_in_two_passes",
-    "sum-dice": "dice_per_example",
+    "sum-dice": "dice_per_class",
     "fit-plan-your-own": "plan_your_own",
     "fit-choose": "choose_with_checkpointing",
 }

@@ -54,7 +54,10 @@ def test_a_setting_is_new_and_the_same_each_time(case: str) -> None:
 
 
 def test_what_cannot_be_examined_is_a_sentence_in_the_picture() -> None:
-    for case, words in (("batch_norm", "Expected more than 1 value per channel"), ("vicreg", "nan")):
+    for case, words in (
+        ("batch_norm", "Expected more than 1 value per channel"),
+        ("vicreg", "the variance of a single example is undefined, so choose a larger b."),
+    ):
         data = collect(verdict(case, 1, 4))
         figure = VerdictFigure()
         sentence = figure.draw(data)
@@ -119,6 +122,14 @@ def test_a_bar_ends_at_its_error_and_has_the_colour_of_its_side(case: str) -> No
     assert [end for end, _ in drawn] == pytest.approx([max(error, 1e-18) for error in errors])
     assert [colour for _, colour in drawn] == ["wrong" if error > TOLERANCE else "right" for error in errors]
     assert [label.get_text() for label in figure._ax.get_yticklabels()] == list(data.iloc[0]["parameters"])
+
+
+@pytest.mark.parametrize("case", ["batch_norm", "layer_norm", "info_nce"])
+def test_each_bar_ends_in_its_number(case: str) -> None:
+    data, figure = collect(verdict(case, 8, 4)), VerdictFigure()
+    figure.draw(collect(verdict("cross_entropy", 8, 4)))
+    figure.update(data)
+    assert [words.get_text() for words in figure._ax.texts] == list(verdict_table(data)["relative error"])
 
 
 def test_another_case_takes_the_place_of_the_bars() -> None:

@@ -19,6 +19,7 @@ from gradacc_lessons.lessons.tails import (
     explore_tails,
     listed,
     loop_of,
+    tail_sentence,
     tail_table,
     unit_trace,
 )
@@ -114,7 +115,7 @@ def test_each_control_moves_the_run(explorer: Any) -> None:
         ({}, "the short window leaks: the updates apply 1, 1, 1.5, 1, where 1, 1, 1, 1, 1, 1 is right."),
         ({"tail": "tail_underscaled"}, "is divided by N: the updates apply 1, 1, 0.5, 1, 1, 0.5, where"),
         ({"micro_batches": 5}, "M = 5, N = 4, 1 micro-batch in the last window;"),
-        ({"accumulation_steps": 5}, "M = 5, N = 5, every window is full;"),
+        ({"accumulation_steps": 5}, "M = 5, N = 5, every window is full, so there is no short one: the updates apply"),
         ({"epochs": 4}, "the updates apply 1, 1, 1, 1, and that is right."),
         ({"tail": "tail_dropped", "micro_batches": 2}, "there is no update at all, where 1, 1, 1, 1 is right."),
         ({"tail": RIGHT}, "each window is divided by its own length: the updates apply 1, 1, 1, 1, and that is right."),
@@ -165,6 +166,19 @@ def test_discs_rings_and_values_stand_where_updates_are(tail: str, m: int, n: in
         assert ax.get_ylim()[0] == 0 and ax.get_ylim()[1] >= 1.2 * highest
     held = np.asarray(figure._held.get_ydata(), float)
     assert np.isnan(held).sum() == data["held"].isna().sum() + len(made), "the line is broken after each update"
+
+
+@pytest.mark.parametrize("tail", IDS)
+def test_where_every_window_is_full_nothing_is_said_of_a_short_one(tail: str) -> None:
+    sentence = tail_sentence(collect(unit_trace(tail, 8, 4, 2)))
+    assert sentence.endswith("so there is no short one: the updates apply 1, 1, 1, 1, and that is right.")
+
+
+def test_the_end_of_an_epoch_is_named() -> None:
+    figure = TailFigure()
+    figure.draw(collect(unit_trace("tail_leaks", 10, 4, 2)))
+    legend = figure._updates.get_legend()
+    assert legend is not None and "end of an epoch" in [words.get_text() for words in legend.get_texts()]
 
 
 def test_it_can_be_drawn_while_it_comes_in() -> None:

@@ -48,12 +48,36 @@ def test_on_random_tokens_a_mean_of_means_points_elsewhere_for_every_seed() -> N
     assert len(data) >= 20 and set(RANDOM_LENGTHS) == {1, 3, 10, 50}
     assert (data["cosine"] < 0.7).all()
     assert (data["relative_error"] > 1).all()
+    assert {int(towards.argmax()) for towards in data["towards"]} == {0}, "it follows the shortest"
+
+
+def test_the_more_the_lengths_differ_the_further_off_it_is() -> None:
+    medians = [
+        collect(over_random_tokens("means", lengths))["relative_error"].median()
+        for lengths in ((16, 16, 16, 16), (8, 12, 20, 24), (1, 3, 10, 50))
+    ]
+    assert medians[0] <= ROUNDING and medians[0] < medians[1] < medians[2]
+
+
+def test_the_cosines_are_those_of_each_micro_batch_by_itself() -> None:
+    first = next(over_random_tokens("means", (2, 5)))
+    task = random_tokens((2, 5), SEEDS[0])
+    model, window = task.build_model(SEEDS[0]), split(task.train, 1)
+    own = []
+    for batch in window:
+        model.zero_grad()
+        task.loss_fn(model, batch).backward()
+        own.append(gradient(model).clone())
+    total = (own[0] + own[1]) / 2
+    wanted = [float(functional.cosine_similarity(total, each, dim=0)) for each in own]
+    assert first["towards"] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_on_random_tokens_weighing_by_tokens_agrees_to_rounding_for_every_seed() -> None:
     data = collect(over_random_tokens("tokens"))
     assert len(data) >= 20
     assert (data["relative_error"] <= ROUNDING).all()
+    assert {int(towards.argmax()) for towards in data["towards"]} == {3}, "it follows the longest"
 
 
 def test_on_conversations_the_median_window_is_far_off_and_none_by_tokens(means: pd.DataFrame) -> None:
@@ -217,7 +241,7 @@ def test_dots_are_the_windows_and_the_diamond_is_their_median(means: pd.DataFram
     np.testing.assert_allclose(x, 100 * means["relative_error"])
     np.testing.assert_allclose(y, means["cosine"])
     assert figure._median.get_xdata()[0] == pytest.approx(np.median(x))
-    assert max(x) <= figure._plane.get_xlim()[1]
+    assert max(x) <= figure._plane.get_xlim()[1] <= 1.6 * max(10.0, *x), "data fills the axis"
 
 
 @pytest.mark.parametrize("lengths", [(80, 13, 20, 100, 18, 6, 18, 87), (2, 3, 2, 120), (5, 5, 5, 5, 5, 5, 5, 5)])

@@ -8,7 +8,7 @@ import torch
 
 from gradacc_lessons.quiz import judge_sum
 from gradacc_lessons.quiz.exercise import NOT_ATTEMPTED, build
-from gradacc_lessons.quiz.exercises_sum import DICE_PER_EXAMPLE, EMBED_IN_TWO_PASSES
+from gradacc_lessons.quiz.exercises_sum import DICE_PER_CLASS, EMBED_IN_TWO_PASSES
 from gradacc_lessons.quiz.judge_sum import TrialCheck
 from gradacc_lessons.quiz.try_sum import (
     found_and_masks,
@@ -19,9 +19,9 @@ from gradacc_lessons.quiz.try_sum import (
 )
 from gradacc_lessons.text import LANGUAGES
 
-BOTH = [EMBED_IN_TWO_PASSES, DICE_PER_EXAMPLE]
+BOTH = [EMBED_IN_TWO_PASSES, DICE_PER_CLASS]
 FIRST_PASS = EMBED_IN_TWO_PASSES.starter[: EMBED_IN_TWO_PASSES.starter.index("    # now")]
-DICE = "import torch\n\n\ndef dice_per_example(found, masks):\n"
+DICE = "import torch\n\n\ndef dice_per_class(found, masks):\n"
 
 
 def two_passes(body: str, first: str = FIRST_PASS) -> Any:
@@ -29,7 +29,7 @@ def two_passes(body: str, first: str = FIRST_PASS) -> Any:
 
 
 def dice(body: str) -> Any:
-    return DICE_PER_EXAMPLE.check(build(DICE + body, "dice_per_example"))
+    return DICE_PER_CLASS.check(build(DICE + body, "dice_per_class"))
 
 
 # The oracle
@@ -46,16 +46,17 @@ def test_the_solution_gives_the_gradient_of_the_full_batch(seed: int, sizes: tup
         assert torch.allclose(got.grad, wanted.grad, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("areas", [(12,), (2, 40, 9), (0, 12)])
-def test_the_solution_is_the_mean_of_the_examples_and_adds_up(areas: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("areas", [(12, 5), (2, 40, 9, 24, 30, 1), (0, 12, 7, 0)])
+def test_the_solution_is_the_mean_of_classes_and_examples_and_adds_up(areas: tuple[int, ...]) -> None:
     found, masks = found_and_masks(3, *areas)
-    assert masks.sum(dim=(1, 2, 3)).int().tolist() == list(areas)
-    loss = build(DICE_PER_EXAMPLE.solution, "dice_per_example")
-    singles = [float(loss(found[k : k + 1], masks[k : k + 1])) for k in range(len(areas))]
-    assert float(loss(found, masks)) == pytest.approx(sum(singles) / len(areas), rel=1e-12)
-    for k, area in enumerate(areas):
-        if not area:
-            assert singles[k] == pytest.approx(0, abs=1e-12)
+    assert masks.sum(dim=(2, 3)).flatten().int().tolist() == list(areas)
+    loss = build(DICE_PER_CLASS.solution, "dice_per_class")
+    singles = [float(loss(found[k : k + 1], masks[k : k + 1])) for k in range(len(masks))]
+    assert float(loss(found, masks)) == pytest.approx(sum(singles) / len(masks), rel=1e-12)
+    classes = [(f[None, None], m[None, None]) for f, m in zip(found.flatten(0, 1), masks.flatten(0, 1), strict=True)]
+    each = [float(loss(*one)) for one in classes]
+    assert float(loss(found, masks)) == pytest.approx(sum(each) / len(each), rel=1e-12)
+    assert all(value == pytest.approx(0, abs=1e-12) for value, area in zip(each, areas, strict=True) if not area)
 
 
 @pytest.mark.parametrize("each", BOTH, ids=lambda each: each.key)
@@ -148,20 +149,22 @@ def test_an_unforeseen_mistake_says_how_many_checks_hold() -> None:
     assert "één enkele micro-batch" in grade.feedback.nl
 
 
-# dice_per_example
+# dice_per_class
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "    f, m = found.flatten(1), masks.flatten(1)\n"
-        "    return (1 - (2 * (f * m).sum(1) + 1e-6) / (f.sum(1) + m.sum(1) + 1e-6)).mean()\n",
-        "    losses = [1 - (2 * (f * m).sum() + 1e-6) / ((f + m).sum() + 1e-6) for f, m in zip(found, masks)]\n"
+        "    f, m = found.flatten(2), masks.flatten(2)\n"
+        "    return (1 - (2 * (f * m).sum(2) + 1e-6) / (f.sum(2) + m.sum(2) + 1e-6)).mean()\n",
+        "    pairs = [pair for fs, ms in zip(found, masks) for pair in zip(fs, ms)]\n"
+        "    losses = [1 - (2 * (f * m).sum() + 1e-6) / ((f + m).sum() + 1e-6) for f, m in pairs]\n"
         "    return sum(losses) / len(losses)\n",
-        "    from torch import einsum\n    both = einsum('bchw,bchw->b', found, masks)\n"
-        "    return 1 - ((2 * both + 1e-6) / ((found + masks).sum((1, 2, 3)) + 1e-6)).mean()\n",
+        "    from torch import einsum\n    both = einsum('bchw,bchw->bc', found, masks)\n"
+        "    return 1 - ((2 * both + 1e-6) / ((found + masks).sum((2, 3)) + 1e-6)).mean()\n",
         "    both = (found * masks).sum((2, 3))\n"
-        "    return (1 - (2 * both + 1e-6) / (found.sum((2, 3)) + masks.sum((2, 3)) + 1e-6)).mean(0, keepdim=True)\n",
+        "    areas = found.sum((2, 3)) + masks.sum((2, 3))\n"
+        "    return (1 - (2 * both + 1e-6) / (areas + 1e-6)).mean(1).mean(0, keepdim=True)\n",
     ],
 )
 def test_ways_to_write_a_dice_that_adds_up(body: str) -> None:
@@ -191,7 +194,7 @@ def test_what_is_no_dice_at_all(body: str, mistake: str | None) -> None:
 @pytest.mark.parametrize("each", BOTH, ids=lambda each: each.key)
 def test_no_message_holds_code_of_the_solution(each: Any) -> None:
     lines = {line.strip() for line in each.solution.splitlines()} - {line.strip() for line in each.starter.splitlines()}
-    code = ("backward(rows)", "start +", "start :", "dim=(1", "(areas", ".mean()")
+    code = ("backward(rows)", "start +", "start :", "dim=(", "(areas", ".mean()")
     for wrong in each.wrong:
         for language in LANGUAGES:
             said = wrong.message.to(language)
