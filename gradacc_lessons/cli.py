@@ -158,13 +158,13 @@ def examine(target: str, micro_batch_size: int, for_programs: bool, language: La
 
     FUNCTION() returns (model, loss_fn, batch), or (model, loss_fn, batch, count). The gradient of loss_fn(model, batch)
     is compared with that of its micro-batches, each divided by N, or weighted by count(micro_batch). The exit code is
-    0 if they are the same, 1 if not.
+    0 if they are the same, 1 if not, 2 if they could not be compared.
 
     Example:  gradacc examine my_model.py:parts --micro-batch-size 4
     """
     from gradacc_lessons.progress import chosen_language
 
-    with one_sentence(), patience(lambda line: click.echo(printable(line), err=True)) as tell:
+    with one_sentence(exit_code=2), patience(lambda line: click.echo(printable(line), err=True)) as tell:
         tell("loading PyTorch")
         from gradacc_lessons.detective.examination import command
 

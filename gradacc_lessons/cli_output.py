@@ -21,14 +21,16 @@ def report(problems: list[str], all_well: str) -> None:
 
 
 @contextmanager
-def one_sentence() -> Iterator[None]:
+def one_sentence(exit_code: int = 1) -> Iterator[None]:
     """A mistake in what was asked for, or a machine that refuses it, ends in its own sentence, without a traceback."""
     try:
         yield
     except (click.exceptions.Exit, click.Abort, BrokenPipeError):
         raise  # click's own ways to end, and a reader of the output that has seen enough
     except (ValueError, OSError, RuntimeError) as error:
-        raise click.ClickException(printable(_words(error))) from error
+        refusal = click.ClickException(printable(_words(error)))
+        refusal.exit_code = exit_code
+        raise refusal from error
 
 
 def _words(error: Exception) -> str:

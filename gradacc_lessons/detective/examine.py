@@ -37,7 +37,8 @@ class Examination:
     """What each micro-batch's loss was multiplied by in `table`: 1/N, its share of the counts, or 1 for a sum."""
     evidence: dict[str, Any] = field(default_factory=dict)
     """What was seen: `modules` that mix examples, with their `kinds`, `state` that moves, `item_weights` that fit and
-    what is `counted` by them, and why there was no `float64`, where there was none."""
+    what is `counted` by them, why there was no `float64`, where there was none, and what limits the verdict:
+    `hooks_after`, `no_effect_in`, `equal_examples`, `unseen`, `left_wide`, `elsewhere`."""
     language: Language = "en"
     """The language of `message`, and of what is shown."""
 
@@ -74,7 +75,11 @@ def examine(
     `loss_fn(model, batch)` gives a scalar tensor; `batch` is a tensor, or a tuple, list or dict of tensors that share
     dimension 0. Micro-batches are added with 1/N each, or with their share of `count(micro_batch)` if that is given.
     The model is run in the mode in which it is, many times; it, the loss, their gradients, buffers and generators are
-    put back as they were, also when something fails. It takes the memory of the model and of the gradients of all
+    put back as they were, also when something fails, as far as they can be reached: what a function imports within
+    itself, a weak reference, an iterator, an open file and another thread cannot (the module `examination.reach` says
+    what is followed). Usual weights have to fit at one other value of the parameters too. What runs after a gradient
+    was added to `.grad` is not examined, and in a batch a list, tuple or array with an entry for each example is cut
+    along with the tensors. It takes the memory of the model and of the gradients of all
     micro-batches in float64. `tell` hears what is being done.
 
     ExamineError (a ValueError), in one sentence, for what cannot be examined.

@@ -96,6 +96,9 @@ def _in_turns(case: Case) -> Fit | None:
 
 def _behind_what_mixes(case: Case) -> Fit | None:
     """Name what mixes the examples, and look for weights once its rows are given."""
+    if _without_hooks(case) is not None:
+        case.findings.add("unknown", gradient_hooks=_hooked(case))
+        return None
     mixed = _mixed(case)
     modules = dict(case.bench.model.named_modules())
     own = [one.blamed for one in mixed if one.blamed in modules or _makes_rows(one)]
@@ -114,8 +117,30 @@ def _behind_what_mixes(case: Case) -> Fit | None:
     return fit
 
 
+def _hooked(case: Case) -> tuple[str, ...]:
+    """The parameters whose gradient goes through hooks."""
+    return tuple(name for name, tensor in case.bench.parameters.items() if tensor._backward_hooks)
+
+
+def _without_hooks(case: Case) -> Fit | None:
+    """What fits if the hooks on the parameters' gradients are taken off for a while."""
+    hooked = [case.bench.parameters[name] for name in _hooked(case)]
+    if not hooked:
+        return None
+    kept = [tensor._backward_hooks for tensor in hooked]
+    try:
+        for tensor in hooked:
+            tensor._backward_hooks = None
+        return _fit(case, [])
+    finally:
+        for tensor, hooks in zip(hooked, kept, strict=True):
+            tensor._backward_hooks = hooks
+
+
 def _blame(case: Case, modules: list[str], **evidence: Any) -> None:
     names = tuple(dict.fromkeys(modules))
+    if any(getattr(case.bench.reach.modules[name], "batch_first", True) is False for name in names):
+        evidence["batch_first"] = True
     kinds = tuple(type(case.bench.reach.modules[name]).__name__ for name in names)
     case.findings.add("batch_statistics", modules=names, kinds=kinds, **evidence)
 

@@ -137,7 +137,7 @@ def _with_entries(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     again = copy(batch)  # BatchEncoding and its like know more than their entries
     attributes = getattr(batch, "__dict__", None)
     if attributes is batch:  # its entries are its attributes
-        again.__dict__ = again
+        object.__setattr__(again, "__dict__", again)
     elif attributes and isinstance(attributes.get("data"), dict):
         again.__dict__["data"] = values
         return again

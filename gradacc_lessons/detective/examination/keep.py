@@ -222,7 +222,7 @@ def _same_values(one: Tensor, other: Tensor) -> bool:
 def _same_memory(one: Tensor, other: Tensor) -> bool:
     if one.layout != torch.strided:  # its parts are made anew each time they are asked for
         return all(a.data_ptr() == b.data_ptr() for a, b in zip(dense_parts(one), dense_parts(other), strict=True))
-    return one.is_set_to(other)
+    return one.data_ptr() == other.data_ptr() if one.is_quantized else one.is_set_to(other)
 
 
 def dense_parts(tensor: Tensor) -> tuple[Tensor, ...]:

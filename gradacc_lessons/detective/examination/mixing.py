@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.detective.examination.rows import Cut, Rows
-from gradacc_lessons.detective.examination.watch import Spot, Trail, Watcher
+from gradacc_lessons.detective.examination.watch import NOBODY, Spot, Trail, Watcher, fingerprint
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,21 @@ class Finder(Watcher):
         drawn = self._drawn()
         if not rows.agree:
             if drawn == self._drawn_before:  # else its own random numbers may be the reason
-                self.found.append(Mixed(spot, self._trail.blamed(spot), rows.dimension, tensor.dim(), self._last))
+                self.found.append(Mixed(spot, self._blamed(spot), rows.dimension, tensor.dim(), self._last))
             # What was computed stays in the graph: a loss that asks for gradients within itself finds one.
             tensor = whole.index_select(rows.dimension, rows.index) + (tensor - tensor.detach()).nan_to_num()
         self._last, self._rows, self._drawn_before = Source(spot, rows.dimension), rows, drawn
         return tensor
+
+    def _blamed(self, spot: Spot) -> str:
+        """Who mixes; the loss, if it gave the module other weights in this run than in that of the whole batch."""
+        before = self._trail.weights.get((spot.module, spot.call))
+        now = fingerprint(self._modules[spot.module])
+        if spot.side == "out" and before is not None and len(before) == len(now):
+            scale = max(map(abs, before), default=0.0)
+            if any(abs(a - b) > self._cut.tolerance * scale for a, b in zip(before, now, strict=True)):
+                return NOBODY
+        return self._trail.blamed(spot)
 
 
 class Bypass(Watcher):

@@ -131,6 +131,15 @@ REMEDIES: dict[str, Text] = {
         "Add the gradients up in float32: float32 parameters with autocast, or a float32 buffer beside the parameters.",
         "Tel de gradiënten op in float32: float32-parameters met autocast, of een float32-buffer naast de parameters.",
     ),
+    "batch_first": Text(
+        "Give batch_first=True. If dimension 0 of its input is meant to be time, put the examples in dimension 1.",
+        "Geef batch_first=True. Is dimensie 0 van zijn invoer wel als tijd bedoeld, zet de voorbeelden dan in "
+        "dimensie 1.",
+    ),
+    "gradient_hooks": Text(
+        "Clip or change the gradient once per window: after the last backward, before the update.",
+        "Clip of verander de gradient één keer per venster: na de laatste backward, voor de update.",
+    ),
     "unknown": Text(
         "Try it on a smaller model, and switch parts off until the gradients agree.",
         "Probeer het op een kleiner model, en zet delen uit tot de gradiënten gelijk zijn.",
@@ -186,6 +195,16 @@ SEEN: dict[str, Text] = {
         "Some of them could not be given to the micro-batches again, so part of what else may differ stays unseen.",
         "Sommige konden niet opnieuw aan de micro-batches worden gegeven, dus een deel van wat verder afwijkt blijft "
         "onzichtbaar.",
+    ),
+    "batch_first": Text(
+        "It has batch_first=False, so it takes dimension 0, the examples, for time.",
+        "Er staat batch_first=False, dus dimensie 0, de voorbeelden, geldt er als tijd.",
+    ),
+    "gradient_hooks": Text(
+        "Gradient hooks: the loss adds up, but the hooks on {names} (register_hook) change the gradient of each "
+        "micro-batch in a way that is no factor.",
+        "Gradienthooks: de loss telt op, maar de hooks op {names} (register_hook) veranderen de gradient van elke "
+        "micro-batch op een manier die geen factor is.",
     ),
     "count given": Text("The counts that were given are {weights}.", "De opgegeven aantallen zijn {weights}."),
     "scaled": Text(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gradacc_lessons.detective.examination.batches import copied
 
@@ -37,12 +38,24 @@ class Trail:
     """By spot, in the order of the forward."""
     gradients: dict[Spot, Tensor] = field(default_factory=dict)
     """Of those that got one."""
+    weights: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    """What a module's own parameters were in a call: SAM and MAML make them depend on the batch."""
     parents: dict[str, str] = field(default_factory=dict)
     """Which module's forward was running when a module was called; "" for the model, "-" for none."""
 
     def blamed(self, spot: Spot) -> str:
         """Who is responsible for what is seen there: the module, or the one whose forward made its input."""
         return spot.module if spot.side == "out" else self.parents.get(spot.module, NOBODY)
+
+
+def fingerprint(module: nn.Module) -> list[float]:
+    """Two numbers for each of a module's own parameters, which change with it."""
+    found: list[float] = []
+    with torch.no_grad(), _disable_current_modes():  # this is no part of the run
+        for parameter in module._parameters.values():
+            if parameter is not None and parameter.layout == torch.strided and not parameter.is_complex():
+                found += [float(parameter.double().sum()), float(parameter.double().norm())]
+    return found
 
 
 class Watcher:
@@ -149,6 +162,8 @@ class Recorder(Watcher):
 
     def at(self, spot: Spot, tensor: Tensor) -> Tensor:
         if self._calls_in_forward is None:
+            if (spot.module, spot.call) not in self.trail.weights:
+                self.trail.weights[spot.module, spot.call] = fingerprint(self._modules[spot.module])
             self.trail.tensors[spot] = tensor.detach().clone()
         if tensor.requires_grad:
             tensor.register_hook(self._keep(spot))

@@ -35,6 +35,10 @@ def remedies(findings: Findings) -> tuple[Text, ...]:
 def _remedy(cause: str, findings: Findings) -> Text:
     if cause == "loss_not_additive" and "scaled" in findings.evidence:
         return REMEDIES["scaled"]
+    if cause == "unknown" and "gradient_hooks" in findings.evidence:
+        return REMEDIES["gradient_hooks"]
+    if cause == "batch_statistics" and findings.evidence.get("batch_first"):
+        return REMEDIES["batch_first"]
     return REMEDIES["state_touches" if cause == "module_state" and cause in findings.touching else cause]
 
 
@@ -58,7 +62,8 @@ def _statistics(findings: Findings) -> Text:
         for name, kind in zip(seen["modules"], seen["kinds"], strict=True)
     ]
     way = "batch_statistics_backward" if seen.get("backward") else "batch_statistics"
-    return filled(MEANINGS[way], modules=_some(names))
+    meaning = filled(MEANINGS[way], modules=_some(names))
+    return joined([meaning, SEEN["batch_first"]]) if seen.get("batch_first") else meaning
 
 
 def _randomness(findings: Findings) -> Text:
@@ -83,6 +88,12 @@ def _items(findings: Findings) -> Text:
     return joined(parts)
 
 
+def _unknown(findings: Findings) -> Text:
+    if (names := findings.evidence.get("gradient_hooks")) is None:
+        return MEANINGS["unknown"]
+    return filled(SEEN["gradient_hooks"], names=_some([Text(name, name) for name in names]))
+
+
 def _state(findings: Findings) -> Text:
     seen = findings.evidence
     state = _some([Text(name, name) for name in seen["state"]])
@@ -99,6 +110,7 @@ _TELL = {
     "loss_not_additive": _loss,
     "unequal_items": _items,
     "module_state": _state,
+    "unknown": _unknown,
 }
 
 

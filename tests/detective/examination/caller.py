@@ -59,4 +59,6 @@ def _of_tensor(tensor: Tensor) -> tuple[Any, ...]:
 def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
+    if not isinstance(value, dict | list | tuple):  # lengths, names
+        return []
     return [tensor for inner in (value.values() if isinstance(value, dict) else value) for tensor in _tensors(inner)]

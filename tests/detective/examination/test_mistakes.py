@@ -81,6 +81,7 @@ BATCHES: dict[str, tuple[Any, str]] = {
     "sizes by name": ({"x": X, "y": {"z": Y[:3]}}, "batch['x'] has 8, batch['y']['z'] has 3"),
     "an array": (X.numpy(), "nothing to cut in the batch, a ndarray"),
     "numbers": ([1, 2], "nothing to cut in the batch, a list"),
+    "sparse": ((X.to_sparse(), Y), "batch[0] is sparse and cannot be cut into examples"),
     "no examples": ((X[:0], Y[:0]), "does not cut a batch of 0"),
     "one example": ((X[:1], Y[:1]), "does not cut a batch of 1 into micro-batches: give a batch of at least 2"),
     "scalars": ((torch.tensor(1.0),), "nothing to cut in the batch, a tuple"),
