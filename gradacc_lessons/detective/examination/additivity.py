@@ -162,6 +162,10 @@ def _fit(case: Case, mixed: list[Mixed], whole: Run | None = None, pieces: list[
         if weigh.fits(*point, weights, case.tolerance):
             return Fit(kind, weights)
     points = [point]
+    guesses = weigh.guesses([case.bench.micro_batch(k) for k in range(case.number)])
+    tried = [weights for weights in guesses.values() if weigh.fits(*point, weights, case.tolerance)]
+    if not tried and weigh.none_fit(*point, case.tolerance):
+        return None  # what does not fit here need not be tried elsewhere
     for seed in range(1, _other_points(case, point[0]) + 1):
         with case.elsewhere(seed):
             try:
@@ -169,7 +173,7 @@ def _fit(case: Case, mixed: list[Mixed], whole: Run | None = None, pieces: list[
             except ExamineError:  # these values of the parameters give no finite loss
                 continue
         points.append((_all(run), [_all(other) for other in runs]))
-    for name, weights in weigh.guesses([case.bench.micro_batch(k) for k in range(case.number)]).items():
+    for name, weights in guesses.items():
         if all(weigh.fits(*point, weights, case.tolerance) for point in points):
             case.findings.evidence["counted"] = name
             return Fit("weights", weights)

@@ -190,6 +190,17 @@ def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tol
     return weights if all(fits(whole, pieces, weights, tolerance) for whole, pieces in points) else None
 
 
+def none_fit(whole: Gradient, pieces: Sequence[Gradient], tolerance: Tolerance = FLOAT64) -> bool:
+    """Whether one point tells that no weights fit; False if it has too few numbers to tell."""
+    scale = max(length(whole), 1e-300)
+    matrix = torch.stack([_vector(piece, whole) for piece in pieces], 1) / scale
+    if matrix.shape[0] < 2 * matrix.shape[1]:
+        return False
+    target = _vector(whole, pieces[0])[:, None] / scale
+    solved = torch.linalg.lstsq(matrix, target, driver="gelsd").solution[:, 0]
+    return not fits(whole, pieces, solved.tolist(), tolerance)
+
+
 def guesses(micro_batches: Sequence[Any]) -> dict[str, Weights]:
     """Weights that the batch suggests, by the code for them: examples, labels that count, true entries of a mask."""
     found: dict[str, Weights] = {}
