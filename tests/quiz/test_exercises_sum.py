@@ -8,10 +8,12 @@ import torch
 
 from gradacc_lessons.quiz import judge_sum
 from gradacc_lessons.quiz.exercise import NOT_ATTEMPTED, build
-from gradacc_lessons.quiz.exercises_sum import DICE_PER_CLASS, EMBED_IN_TWO_PASSES
+from gradacc_lessons.quiz.exercises_dice import DICE_PER_CLASS
+from gradacc_lessons.quiz.exercises_sum import EMBED_IN_TWO_PASSES
 from gradacc_lessons.quiz.judge_sum import TrialCheck
 from gradacc_lessons.quiz.try_sum import (
     found_and_masks,
+    own_loss,
     pair_loss,
     second_pass,
     small_batches,
@@ -39,8 +41,9 @@ def dice(body: str) -> Any:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_solution_gives_the_gradient_of_the_full_batch(seed: int, sizes: tuple[int, ...]) -> None:
     model, full = small_encoder(seed), small_encoder(seed)
-    build(EMBED_IN_TWO_PASSES.solution, "embed_in_two_passes")(model, small_batches(seed, *sizes), pair_loss)
-    pair_loss(full(torch.cat(small_batches(seed, *sizes)))).backward()
+    build(EMBED_IN_TWO_PASSES.solution, "embed_in_two_passes")(model, small_batches(seed, *sizes), pair_loss, own_loss)
+    examples = torch.cat(small_batches(seed, *sizes))
+    (pair_loss(full(examples)) + own_loss(full(examples), examples)).backward()
     for got, wanted in zip(model.parameters(), full.parameters(), strict=True):
         assert got.grad is not None and wanted.grad is not None
         assert torch.allclose(got.grad, wanted.grad, rtol=1e-12, atol=1e-14)
@@ -87,13 +90,16 @@ def test_other_sources_with_the_same_mistake_hear_the_same() -> None:
     "body",
     [
         "    rows = kept.grad.split([len(batch) for batch in micro_batches])\n"
-        "    for batch, asked in zip(micro_batches, rows):\n        (model(batch) * asked).sum().backward()\n",
+        "    for batch, asked in zip(micro_batches, rows):\n        z = model(batch)\n"
+        "        ((z * asked).sum() + len(batch) / len(kept) * own_loss(z, batch)).backward()\n",
         "    at = 0\n    for batch in micro_batches:\n        z = model(batch)\n"
-        "        torch.autograd.backward(z, kept.grad[at : at + len(z)])\n        at += len(z)\n",
-        "    end = len(kept)\n    for batch in reversed(micro_batches):\n"
-        "        model(batch).backward(kept.grad[end - len(batch) : end])\n        end -= len(batch)\n",
-        "    start = 0\n    for batch in micro_batches:\n        for row in batch:\n"
-        "            model(row[None]).backward(kept.grad[start : start + 1])\n            start += 1\n",
+        "        own = own_loss(z, batch) * len(batch) / len(kept)\n"
+        "        torch.autograd.backward([z, own], [kept.grad[at : at + len(z)], None])\n        at += len(z)\n",
+        "    at = 0\n    for batch in micro_batches:\n        model(batch).backward(kept.grad[at : at + len(batch)])\n"
+        "        (own_loss(model(batch), batch) * len(batch) / len(kept)).backward()\n        at += len(batch)\n",
+        "    start = 0\n    for batch in micro_batches:\n        for row in batch:\n            z = model(row[None])\n"
+        "            own = own_loss(z, row[None]) / len(kept)\n"
+        "            ((z * kept.grad[start]).sum() + own).backward()\n            start += 1\n",
     ],
 )
 def test_ways_to_write_the_second_pass(body: str) -> None:
@@ -105,13 +111,17 @@ def test_graphs_are_counted_by_the_backwards_that_free_them() -> None:
     for wrong in EMBED_IN_TWO_PASSES.wrong:
         many, *along = second_pass(build(wrong.source, wrong.source and "embed_in_two_passes"))(2, 3, 3, 3)
         assert bool(many) == (wrong.fault in ("whole_batch_alive", "counted_twice")), wrong.fault
-        assert (along == pytest.approx(right)) == (wrong.fault in ("whole_batch_alive", "sizes_taken_as_equal"))
+        assert (along == pytest.approx(right)) == (
+            wrong.fault in ("whole_batch_alive", "sizes_taken_as_equal", "own_mean_of_means")
+        )
 
 
 def test_graphs_that_are_all_made_before_the_first_backward_are_found() -> None:
     body = (
-        "    again = [model(batch) for batch in micro_batches]\n    start = 0\n    for z in again:\n"
-        "        z.backward(kept.grad[start : start + len(z)])\n        start += len(z)\n"
+        "    again = [model(batch) for batch in micro_batches]\n    start = 0\n"
+        "    for z, batch in zip(again, micro_batches):\n"
+        "        own = own_loss(z, batch) * len(batch) / len(kept)\n"
+        "        ((z * kept.grad[start : start + len(z)]).sum() + own).backward()\n        start += len(z)\n"
     )
     assert two_passes(body).mistake == "whole_batch_alive"
 
@@ -119,12 +129,14 @@ def test_graphs_that_are_all_made_before_the_first_backward_are_found() -> None:
 def test_a_graph_that_is_dropped_is_not_alive() -> None:
     body = (
         "    start = 0\n    for batch in micro_batches:\n        size = len(model(batch))\n"
-        "        model(batch).backward(kept.grad[start : start + size])\n        start += size\n"
+        "        z = model(batch)\n        own = own_loss(z, batch) * size / len(kept)\n"
+        "        ((z * kept.grad[start : start + size]).sum() + own).backward()\n        start += size\n"
     )
     assert two_passes(body).correct
     kept_by_a_sum = (
         "    start, total = 0, 0\n    for batch in micro_batches:\n        z = model(batch)\n"
-        "        total = total + (z * kept.grad[start : start + len(z)]).sum()\n        start += len(z)\n"
+        "        total = total + (z * kept.grad[start : start + len(z)]).sum()\n"
+        "        total = total + own_loss(z, batch) * len(z) / len(kept)\n        start += len(z)\n"
         "    total.backward()\n"
     )
     assert two_passes(kept_by_a_sum).mistake == "whole_batch_alive"
@@ -133,8 +145,9 @@ def test_a_graph_that_is_dropped_is_not_alive() -> None:
 def test_what_was_in_grad_before_stays() -> None:
     body = (
         "    for parameter in model.parameters():\n        parameter.grad = None\n    start = 0\n"
-        "    for batch in micro_batches:\n        model(batch).backward(kept.grad[start : start + len(batch)])\n"
-        "        start += len(batch)\n"
+        "    for batch in micro_batches:\n        z = model(batch)\n"
+        "        own = own_loss(z, batch) * len(batch) / len(kept)\n"
+        "        ((z * kept.grad[start : start + len(batch)]).sum() + own).backward()\n        start += len(batch)\n"
     )
     assert two_passes(body).mistake == "zeroed_first"
 
@@ -194,7 +207,7 @@ def test_what_is_no_dice_at_all(body: str, mistake: str | None) -> None:
 @pytest.mark.parametrize("each", BOTH, ids=lambda each: each.key)
 def test_no_message_holds_code_of_the_solution(each: Any) -> None:
     lines = {line.strip() for line in each.solution.splitlines()} - {line.strip() for line in each.starter.splitlines()}
-    code = ("backward(rows)", "start +", "start :", "dim=(", "(areas", ".mean()")
+    code = ("backward(rows)", "start +", "start :", "dim=(", "(areas", ".mean()", "/ len", "* len")
     for wrong in each.wrong:
         for language in LANGUAGES:
             said = wrong.message.to(language)
