@@ -125,7 +125,7 @@ class PairsFigure(TwoPanels):
         self.moves(*self._errors.values(), *self._losses.values(), self._chosen, self._guess, self._guess_words)
 
     def _legend(self, ax: Axes) -> None:
-        shapes = [("gradient error", "o-", palette.GREY), ("loss / the full batch's loss", "s--", palette.GREY)]
+        shapes = [("gradient error", "o-", palette.GREY), ("loss / full batch's loss", "s--", palette.GREY)]
         handles = [
             *(Line2D([], [], color=COLOURS[method], lw=3, label=label) for method, label in METHODS.items()),
             *(

@@ -77,8 +77,10 @@ class VerdictFigure(LiveFigure):
     def update(self, data: pd.DataFrame) -> str:
         """Bars anew: another model has other parameters, and so another axis."""
         last = data.iloc[-1]
-        for drawn in [*self._ax.containers, *self._ax.texts]:
-            drawn.remove()
+        for bars in list(self._ax.containers):
+            bars.remove()
+        for words in list(self._ax.texts):
+            words.remove()
         places = np.arange(len(last["parameters"]))
         self._bars(self._ax, places, last)
         self._ax.set_yticks(places, last["parameters"])
