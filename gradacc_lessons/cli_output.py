@@ -29,7 +29,7 @@ def one_sentence(exit_code: int = 1) -> Iterator[None]:
         raise  # click's own ways to end, and a reader of the output that has seen enough
     except (ValueError, OSError, RuntimeError) as error:
         refusal = click.ClickException(printable(_words(error)))
-        refusal.exit_code = exit_code
+        refusal.exit_code = exit_code  # type: ignore[misc]  # click's own way: each of its errors has one
         raise refusal from error
 
 

@@ -1,6 +1,7 @@
 """Can this model with this loss be accumulated? Runs it under changed conditions and says why not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -12,6 +13,7 @@ from gradacc_lessons.detective.examination import wording
 from gradacc_lessons.detective.examination.batches import examples_in, starts_of
 from gradacc_lessons.detective.examination.causes import Count, investigate
 from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
+from gradacc_lessons.detective.examination.errors import words_of
 from gradacc_lessons.detective.examination.keep import settings_kept
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -93,7 +95,7 @@ def examine(
     if count is not None and not callable(count):
         raise ExamineError(f"count must be a function count(micro_batch), not {type(count).__name__}")
     pieces = starts_of(examples_in(batch), micro_batch_size)
-    with settings_kept():
+    with settings_kept(), _in_a_sentence():
         found = investigate(model, loss_fn, batch, pieces, count, tell or (lambda sentence: None))
     return Examination(
         additive=not found.touching,
@@ -109,3 +111,14 @@ def examine(
         evidence=found.evidence,
         language=language,
     )
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """What nobody has thought of is still one sentence; the error behind it stays its cause."""
+    try:
+        yield
+    except ExamineError:
+        raise
+    except Exception as error:
+        raise ExamineError(f"this model and loss cannot be examined: {words_of(error)}") from error

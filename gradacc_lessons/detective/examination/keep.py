@@ -335,6 +335,7 @@ def _different_numbers(place: Place, before: Any) -> Iterator[tuple[str, float]]
     else:
         entries = [("", now, _GONE if before is None else before)]
     for key, value, earlier in entries:
-        if isinstance(value, int | float) and value is not earlier and value != earlier:
+        before_it = earlier if isinstance(earlier, int | float) else None  # a tensor's == is no truth value
+        if isinstance(value, int | float) and value is not earlier and value != before_it:
             name = f"{place.name}.{label(key)}" if place.name and key != "" else place.name or label(key)
             yield name, float(value)

@@ -178,12 +178,13 @@ def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tol
     columns, targets = [], []
     for whole, pieces in points:
         scale = max(length(whole), 1e-300)
-        columns.append(torch.stack([_vector(piece, whole) for piece in pieces], 1) / scale)
-        targets.append(_vector(whole, pieces[0]) / scale)
-    matrix, target = torch.cat(columns), torch.cat(targets)
+        target, *rows = _rows_of([whole, *pieces])
+        columns.append(torch.stack(rows, 1) / scale)
+        targets.append(target / scale)
+    matrix, right = torch.cat(columns), torch.cat(targets)
     if matrix.shape[0] < 2 * matrix.shape[1]:
         return None
-    solved = torch.linalg.lstsq(matrix, target[:, None], driver="gelsd").solution[:, 0]
+    solved = torch.linalg.lstsq(matrix, right[:, None], driver="gelsd").solution[:, 0]
     weights = tuple(float(weight) for weight in solved)
     if min(weights) < -LEAST_WEIGHT:  # nothing that counts items
         return None
@@ -193,11 +194,11 @@ def fitted(points: Sequence[tuple[Gradient, Sequence[Gradient]]], tolerance: Tol
 def none_fit(whole: Gradient, pieces: Sequence[Gradient], tolerance: Tolerance = FLOAT64) -> bool:
     """Whether one point tells that no weights fit; False if it has too few numbers to tell."""
     scale = max(length(whole), 1e-300)
-    matrix = torch.stack([_vector(piece, whole) for piece in pieces], 1) / scale
+    target, *rows = _rows_of([whole, *pieces])
+    matrix = torch.stack(rows, 1) / scale
     if matrix.shape[0] < 2 * matrix.shape[1]:
         return False
-    target = _vector(whole, pieces[0])[:, None] / scale
-    solved = torch.linalg.lstsq(matrix, target, driver="gelsd").solution[:, 0]
+    solved = torch.linalg.lstsq(matrix, target[:, None] / scale, driver="gelsd").solution[:, 0]
     return not fits(whole, pieces, solved.tolist(), tolerance)
 
 
@@ -265,12 +266,14 @@ def lengths(pieces: Sequence[Gradient], weights: Sequence[float]) -> list[float]
     ]
 
 
-def _vector(gradient: Gradient, like: Gradient) -> Tensor:
-    """All numbers in one row, or some of them at even distances."""
-    parts = []
-    for part, other in zip(gradient, like, strict=True):
-        if part is None and other is None:
+def _rows_of(gradients: Sequence[Gradient]) -> list[Tensor]:
+    """Each gradient's numbers in one row, or some of them at even distances; zeros for what only others reach."""
+    rows: list[list[Tensor]] = [[] for _ in gradients]
+    for parts in zip(*gradients, strict=True):
+        like = next((part for part in parts if part is not None), None)
+        if like is None:
             continue
-        parts.append((torch.zeros_like(other) if part is None else part).double().flatten().cpu())  # type: ignore[arg-type]
-    row = torch.cat(parts)
-    return row[:: -(-len(row) // MOST_ROWS)]
+        for row, part in zip(rows, parts, strict=True):
+            row.append((torch.zeros_like(like) if part is None else part).double().flatten().cpu())
+    whole = [torch.cat(row) for row in rows]
+    return [row[:: -(-len(row) // MOST_ROWS)] for row in whole]

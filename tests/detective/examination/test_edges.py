@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gradacc_lessons import Examination, examine
 from gradacc_lessons.detective.examination import reach
+from gradacc_lessons.detective.examine import ExamineError
 
 
 @of_module(pairs_edges.__name__)
@@ -103,3 +104,41 @@ def test_an_optimizers_state_goes_by_the_names_of_the_parameters() -> None:
 
     state = examine(model, loss, data, 2).evidence["state"]
     assert any(name.endswith("0.weight.exp_avg") for name in state) and max(map(len, state)) < 60
+
+
+def test_parameters_that_only_some_micro_batches_reach() -> None:
+    class OneOrMany(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.single, self.many = nn.Linear(6, 3), nn.Linear(6, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.single(x) if len(x) == 1 else self.many(x)
+
+    images, labels = torch.randn(7, 6), torch.arange(7) % 3
+    found = examine(OneOrMany(), cross_entropy, (images, labels), 3)
+    assert not found.additive and {"single.weight", "many.weight"} <= set(found.table["parameter"])
+
+
+def test_a_number_may_take_the_place_of_a_tensor_in_what_the_loss_remembers() -> None:
+    class Remembers:
+        last = torch.zeros(3)
+
+        def __call__(self, model: nn.Module, rows: tuple[Tensor, Tensor]) -> Tensor:
+            loss = cross_entropy(model, rows)
+            self.last = float(loss.detach())
+            return loss
+
+    remembers = Remembers()
+    remembers.last = torch.ones(3)
+    assert examine(mlp(), remembers, batch(), 2).additive
+    assert torch.equal(remembers.last, torch.ones(3))
+
+
+def test_what_nobody_has_thought_of_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("something\nof torch's")
+
+    monkeypatch.setattr("gradacc_lessons.detective.examine.investigate", fails)
+    with pytest.raises(ExamineError, match=r"cannot be examined: RuntimeError: something$"):
+        examine(mlp(), cross_entropy, batch(), 2)
