@@ -1,8 +1,9 @@
 """How lesson 05's norm is judged: put into a small CNN, in the checking process, and measured there."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import wraps
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from gradacc_lessons.quiz.call_in_child import call_in_child
@@ -49,12 +50,20 @@ FAULTS = {
             "Wat er uit je laag komt heeft een andere vorm dan wat erin ging. De lagen erna rekenen op dezelfde vorm.",
         )
     ),
+    "not_finite": Fault(
+        Text(
+            "What comes out of your layer, or its gradient, holds values that are no numbers (NaN or infinite): a "
+            "division by zero, or the root of a negative number.",
+            "Wat er uit je laag komt, of de gradient ervan, bevat waarden die geen getal zijn (NaN of oneindig): een "
+            "deling door nul, of de wortel van een negatief getal.",
+        )
+    ),
     "random": Fault(
         Text(
-            "Twice the same images give two results: something in your layer draws at random. Then no two cuts can "
-            "agree.",
-            "Twee keer dezelfde afbeeldingen geven twee uitkomsten: iets in je laag trekt toevalsgetallen. Dan kunnen "
-            "twee manieren van knippen nooit overeenkomen.",
+            "Twice the same images give two results: your layer draws at random, or it remembers what it has seen. "
+            "Then no two cuts can agree.",
+            "Twee keer dezelfde afbeeldingen geven twee uitkomsten: je laag trekt toevalsgetallen, of onthoudt wat hij "
+            "gezien heeft. Dan kunnen twee manieren van knippen nooit overeenkomen.",
         )
     ),
     "batch_statistics": Fault(
@@ -103,23 +112,70 @@ RIGHT = Text(
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What was measured of a layer, in the checking process; what is wrong with it is decided outside."""
+
+    is_layer: float = 0.0
+    """1 for an nn.Module; for anything else nothing more was measured."""
+    all_training: float = 0.0
+    """1 if every module in it came in training mode."""
+    same_shape: float = 0.0
+    """1 if a tensor of the shape that went in came out; if not, nothing more was measured."""
+    again: float = 0.0
+    """How far the outputs for the same images are apart, relative."""
+    b4: float = 0.0
+    """How far the accumulated gradient is from the full batch's at b = 4, relative."""
+    b2: float = 0.0
+    """The same at b = 2."""
+    b1: float = 0.0
+    """The same at b = 1."""
+    brighter: float = 0.0
+    """How far the output moves when all features are BRIGHTER times as large, relative."""
+    evaluating: float = 0.0
+    """How far the output in evaluation mode is from that in training mode, relative."""
+
+    def fault(self) -> tuple[str, float] | None:
+        """The first thing that is wrong, with a figure; None if nothing is."""
+        cut = self.b4, self.b2, self.b1
+        if not self.is_layer:
+            return "no_module", 0.0
+        if not self.same_shape:
+            return "wrong_shape", 0.0
+        if not all(map(isfinite, (self.again, *cut, self.brighter, self.evaluating))):
+            return "not_finite", 0.0
+        if self.again > ROUNDING:
+            return "random", 0.0
+        if max(cut) > ROUNDING:
+            return ("batch_statistics", self.b2) if self.all_training else ("undone", 0.0)
+        if self.brighter > UNMOVED:
+            return "no_norm", 0.0
+        return ("evaluates_otherwise", 0.0) if self.evaluating > ROUNDING else None
+
+
+@dataclass(frozen=True)
 class NormCheck:
     """A function that makes a norm: what it makes is measured in a CNN of two sizes."""
 
     def __call__(self, exercise: Exercise, function: Callable[..., Any]) -> Grade:
         @wraps(function)  # its lines are named as the learner's own
         def measured(channels: int) -> list[float]:
-            return examine(function(channels), channels)
+            return measure(function(channels), channels)
 
-        returned = call_in_child(measured, [(channels,) for channels in CHANNELS], lambda value: value, SECONDS)
+        returned = call_in_child(measured, [(channels,) for channels in CHANNELS], _read, SECONDS)
         if returned.problem is not None:
             return did_not_return(exercise, returned)
-        for verdict, figure in returned.values:
-            if verdict:
-                key = list(FAULTS)[int(verdict) - 1]
-                fault = FAULTS[key]
-                return not_yet(key, fault.words, _with(fault.seen, figure) if fault.seen else None)
+        for one in returned.values:
+            if found := one.fault():
+                key, figure = found
+                seen = FAULTS[key].seen
+                return not_yet(key, FAULTS[key].words, _with(seen, figure) if seen else None)
         return Grade(1.0, True, RIGHT)
+
+
+def _read(value: Any) -> Measured:
+    """What came back from the checking process; what cannot have been measured counts as nothing."""
+    numbers = [each if isinstance(each, int | float) else nan for each in value] if isinstance(value, list) else []
+    return Measured(*numbers) if len(numbers) == len(fields(Measured)) else Measured()
 
 
 def _with(seen: Text, error: float) -> Text:
@@ -130,39 +186,27 @@ def _with(seen: Text, error: float) -> Text:
     return Text(fill(seen, {"a": "less than 1 %"}).en, fill(seen, {"a": "minder dan 1 %"}).nl)
 
 
-def examine(layer: Any, channels: int) -> list[float]:
-    """[0, 0] for a norm that does all it should; else the number of its fault, from 1, and a figure."""
-    fault, figure = _examine(layer, channels)
-    return [float(list(FAULTS).index(fault) + 1) if fault else 0.0, figure]
-
-
-def _examine(layer: Any, channels: int) -> tuple[str | None, float]:
+def measure(layer: Any, channels: int) -> list[float]:
+    """The fields of `Measured`, in order, for a layer that was made for so many channels."""
     import torch
     from torch import nn
 
     if not isinstance(layer, nn.Module):
-        return "no_module", 0.0
-    evaluating = not all(module.training for module in layer.modules())
+        return list(astuple(Measured()))
+    all_training = float(all(module.training for module in layer.modules()))
     layer.double().train()
     drawn = torch.Generator().manual_seed(channels)
     features = torch.randn(IMAGES, channels, SIDE, SIDE, generator=drawn, dtype=torch.float64)
     with torch.no_grad():
         first = layer(features)
         if not isinstance(first, torch.Tensor) or first.shape != features.shape:
-            return "wrong_shape", 0.0
-        if _difference(layer(features), first) > ROUNDING:
-            return "random", 0.0
+            return list(astuple(Measured(1.0, all_training)))
+        again = _difference(layer(features), first)
     errors = gradient_errors(layer, features)
-    if max(errors) > ROUNDING:
-        if evaluating:
-            return "undone", 0.0
-        return "batch_statistics", errors[MICRO_BATCH_SIZES.index(2)]
     with torch.no_grad():
-        if _difference(layer(BRIGHTER * features), first) > UNMOVED:
-            return "no_norm", 0.0
-        if _difference(layer.eval()(features), first) > ROUNDING:
-            return "evaluates_otherwise", 0.0
-    return None, 0.0
+        brighter = _difference(layer(BRIGHTER * features), first)
+        evaluating = _difference(layer.eval()(features), first)
+    return [1.0, all_training, 1.0, again, *errors, brighter, evaluating]
 
 
 def _difference(one: "Tensor", other: "Tensor") -> float:

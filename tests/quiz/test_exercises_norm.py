@@ -25,6 +25,33 @@ class AlongTheBatch(nn.Module):
         return features - features.mean(dim=0, keepdim=True)
 
 
+class SquareFirst(nn.Module):
+    """The variance with its sign turned: the root of a negative number."""
+
+    def forward(self, features: Any) -> Any:
+        mean, square = (part.mean(dim=(1, 2, 3), keepdim=True) for part in (features, features.pow(2)))
+        return (features - mean) / (mean.pow(2) - square).sqrt()
+
+
+class Remembers(nn.Module):
+    """Normalises by what it has seen so far, this time included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: Any = 0.0
+
+    def forward(self, features: Any) -> Any:
+        self.seen = 0.5 * self.seen + features.detach().pow(2).mean()
+        return features / self.seen.sqrt()
+
+
+def forged(channels: int) -> Any:
+    """Makes the measurement itself say that all is well, as far as it can."""
+    import gradacc_lessons.quiz.judge_norm as judge
+
+    judge.measure = lambda layer, channels: ["well"]  # type: ignore[assignment]
+
+
 RIGHT = {
     "group": lambda channels: nn.GroupNorm(4, channels),
     "one group": lambda channels: nn.GroupNorm(1, channels),
@@ -42,7 +69,17 @@ WRONG = {
         lambda channels: nn.BatchNorm2d(channels, track_running_stats=True).eval().requires_grad_(False).apply(frozen),
         lambda channels: nn.ReLU(),
     ],
-    "no_module": [lambda channels: None, lambda channels: lambda features: features, lambda channels: "GroupNorm"],
+    "no_module": [
+        lambda channels: None,
+        lambda channels: lambda features: features,
+        lambda channels: "GroupNorm",
+        forged,
+    ],
+    "not_finite": [lambda channels: SquareFirst()],
+    "random": [
+        lambda channels: nn.Sequential(nn.GroupNorm(4, channels), nn.Dropout(0.1)),
+        lambda channels: Remembers(),
+    ],
     "wrong_shape": [lambda channels: nn.Flatten(), lambda channels: nn.Conv2d(channels, 8, 1)],
     "crashed": [
         lambda channels: nn.GroupNorm(5, channels),
