@@ -146,14 +146,16 @@ def _second_window(
 
 def built(build_model: Callable[[], nn.Module], recipe: Recipe) -> nn.Module:
     """The model in the recipe's precision, with its blocks checkpointed if the recipe says so, ready to train."""
-    previous = torch.get_default_dtype()
+    previous, wanted = torch.get_default_dtype(), parameter_dtype(recipe)
     # Before and not after: a model of many gigabytes never exists in two dtypes.
-    torch.set_default_dtype(parameter_dtype(recipe))
+    torch.set_default_dtype(wanted)
     try:
         with part("build_model"):
             model = build_model()
     finally:
         torch.set_default_dtype(previous)
+    if wanted != torch.float32 and all(parameter.dtype != wanted for parameter in model.parameters()):
+        model.to(wanted)  # it was made in a dtype of its own, whatever the default is
     if recipe.checkpointing:
         checkpoint_blocks(model)
     model.train()

@@ -233,6 +233,8 @@ def test_the_batch_takes_the_dtype_that_the_recipe_asks_for(precision, dtype):
 
     recipe = Recipe(4, 2, optimizer="sgd", precision=precision)
     profile = predict_peak(lambda: nn.Linear(6, 3), loss_fn, make_batch, recipe)
+    stubborn = predict_peak(lambda: nn.Linear(6, 3, dtype=torch.float32), loss_fn, make_batch, recipe)
+    assert stubborn.by_category == profile.by_category
     assert set(seen) == {(dtype, torch.long)}
     assert profile.by_category["inputs"] == 2 * 4 * (6 * dtype.itemsize + 8)
     forecast = Forecast(lambda: nn.Linear(6, 3), loss_fn, make_batch, recipe)

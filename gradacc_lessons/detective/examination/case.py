@@ -11,7 +11,7 @@ from gradacc_lessons.detective.examination import weights as weigh
 from gradacc_lessons.detective.examination.bench import Bench, Run
 from gradacc_lessons.detective.examination.draws import Draws, Layout
 from gradacc_lessons.detective.examination.findings import Findings
-from gradacc_lessons.detective.examination.keep import everybodys_generators, same_states
+from gradacc_lessons.detective.examination.generators import everybodys_generators, same_states
 from gradacc_lessons.detective.examination.reach import Reach
 from gradacc_lessons.detective.examination.rows import NATIVE_TOLERANCE, TOLERANCE, Cut
 from gradacc_lessons.detective.examination.weights import FLOAT64, Tolerance

@@ -16,8 +16,9 @@ from gradacc_lessons.detective.examination.caches import Wide, caches_set_aside,
 from gradacc_lessons.detective.examination.case import Case
 from gradacc_lessons.detective.examination.errors import ExamineError, words_of
 from gradacc_lessons.detective.examination.findings import Findings
+from gradacc_lessons.detective.examination.generators import SEED, same_states
 from gradacc_lessons.detective.examination.gradients import Gradient
-from gradacc_lessons.detective.examination.keep import SEED, same_states, versions_kept
+from gradacc_lessons.detective.examination.keep import versions_kept
 from gradacc_lessons.detective.examination.precision import widen
 from gradacc_lessons.detective.examination.reach import Reach, refuse_what_has_no_numbers
 from gradacc_lessons.detective.examination.states import ask_about_state, fresh_runs
