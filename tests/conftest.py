@@ -4,10 +4,14 @@ import os
 import shutil
 import tempfile
 
+import pytest
+
 # As in the lessons: their models are so small that a second thread waits longer than it computes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # `make test` has set these already; a plain `pytest` gets a progress file of its own here, which xdist's processes
 # inherit.
+QUICK_SEEDS = 4
+"""A test that is run for seeds from 0 up (its parameter `seed` or `of_seed`) runs for so many in `make test`."""
 _HOME = None
 if not {"OFFLINE_BY", "PYTEST_XDIST_WORKER"} & os.environ.keys():
     _HOME = os.environ["GRADACC_HOME"] = tempfile.mkdtemp(prefix="gradacc-tests-")
@@ -17,3 +21,13 @@ def pytest_unconfigure() -> None:
     """Take the home away. Not at exit: a forked child's exit would take away its parent's."""
     if _HOME:
         shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is claimed of many seeds is shown for all of them by `make test-all`."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        seed = parameters.get("seed", parameters.get("of_seed", 0))
+        if isinstance(seed, int) and seed >= QUICK_SEEDS:
+            item.add_marker(pytest.mark.long)

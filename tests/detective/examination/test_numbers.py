@@ -89,7 +89,7 @@ def test_info_nce_of_single_examples_has_no_gradient_left() -> None:
     assert found.relative_error == pytest.approx(1.0) and set(found.table["ratio"]) == {0.0}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=2, max_size=6), st.integers(0, 10_000))
 def test_the_weights_are_the_counts_that_were_hidden(lengths: list[int], seed: int) -> None:
     torch.manual_seed(seed)
