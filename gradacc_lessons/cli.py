@@ -166,11 +166,11 @@ def examine(target: str, micro_batch_size: int, for_programs: bool, language: La
 
     with one_sentence(exit_code=2), patience(lambda line: click.echo(printable(line), err=True)) as tell:
         tell("loading PyTorch")
-        from gradacc_lessons.detective.examination import command
+        from gradacc_lessons.detective import examine_command
 
         answer_in = language or chosen_language()
-        found = command.examined_file(target, micro_batch_size, language=answer_in, tell=tell)
-    say(command.as_json(found) if for_programs else str(found))
+        found = examine_command.examined_file(target, micro_batch_size, language=answer_in, tell=tell)
+    say(examine_command.as_json(found) if for_programs else str(found))
     sys.exit(0 if found.additive else 1)
 
 

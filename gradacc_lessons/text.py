@@ -1,5 +1,6 @@
 """One text in the two languages of the course."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -19,6 +20,12 @@ class Text:
         if language not in LANGUAGES:
             raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
         return self.nl if language == "nl" else self.en
+
+
+def joined(parts: Iterable[Text], between: str = " ") -> Text:
+    """The parts one after the other, in each language."""
+    parts = list(parts)
+    return Text(en=between.join(part.en for part in parts), nl=between.join(part.nl for part in parts))
 
 
 def counted(number: int, unit: str) -> str:

@@ -9,6 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TextIO
 
+from gradacc_lessons.errors import words_of
 from gradacc_lessons.home import expanded
 
 
@@ -86,10 +87,8 @@ def _flush(streams: list[TextIO]) -> None:
 
 
 def _sentence(path: Path, error: BaseException) -> str:
-    words = str(error).strip().splitlines()
-    said = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
     line = _line_in(path, error)
-    return f"{path} failed with {said}" + (f", at line {line}" if line is not None else "")
+    return f"{path} failed with {words_of(error)}" + (f", at line {line}" if line is not None else "")
 
 
 def _line_in(path: Path, error: BaseException) -> int | None:

@@ -13,8 +13,8 @@ from gradacc_lessons.detective.examination import wording
 from gradacc_lessons.detective.examination.batches import examples_in, starts_of
 from gradacc_lessons.detective.examination.causes import Count, investigate
 from gradacc_lessons.detective.examination.errors import ExamineError as ExamineError
-from gradacc_lessons.detective.examination.errors import words_of
 from gradacc_lessons.detective.examination.keep import settings_kept
+from gradacc_lessons.errors import words_of
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from gradacc_lessons.detective.scenarios import EPOCHS, Scenario, gradient, problem
 from gradacc_lessons.detective.suspects import TOLERANCE, Observation
 from gradacc_lessons.detective.wire import Array
-from gradacc_lessons.detective.wording import PLACES, joined, say
-from gradacc_lessons.text import Text
+from gradacc_lessons.detective.wording import PLACES, say
+from gradacc_lessons.text import Text, joined
 
 PARALLEL = 1e-6
 """1 - |cosine| below this counts as the same direction: the square of a relative error of 1e-3."""

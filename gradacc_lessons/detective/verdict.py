@@ -11,8 +11,8 @@ from gradacc_lessons.detective.measure import differences, evidence, place
 from gradacc_lessons.detective.oracle import Loop, predict
 from gradacc_lessons.detective.scenarios import SCENARIOS, SCOPES, Scope, problem
 from gradacc_lessons.detective.suspects import Observation, explain, likeliest
-from gradacc_lessons.detective.wording import joined, say
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.detective.wording import say
+from gradacc_lessons.text import Language, Text, joined
 
 MEMORY_ONLY = {fault.id for fault in MEMORY}
 """They say nothing about the gradient."""

@@ -1,6 +1,5 @@
 """The sentences of a diagnosis that do not belong to a fault of the catalogue."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from gradacc_lessons.text import Language, Text
@@ -19,12 +18,6 @@ def filled(text: Text, **values: Any) -> Text:
         return text.to(language).format(**words)
 
     return Text(en=spoken("en"), nl=spoken("nl"))
-
-
-def joined(parts: Iterable[Text], between: str = " ") -> Text:
-    """The parts one after the other, in each language."""
-    parts = list(parts)
-    return Text(en=between.join(part.en for part in parts), nl=between.join(part.nl for part in parts))
 
 
 SENTENCES: dict[str, Text] = {

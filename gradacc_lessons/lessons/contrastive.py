@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from gradacc_lessons import palette
 from gradacc_lessons.accumulation import Batch, split
 from gradacc_lessons.lessons.pairs import contrastive_loss, embed, info_nce, most_images, pairs_of, trained_encoder
-from gradacc_lessons.lessons.same_gradient import ROUNDING
+from gradacc_lessons.lessons.rounding import ROUNDING, percent
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.recipe import Recipe
@@ -213,14 +213,10 @@ def pairs_table(data: pd.DataFrame) -> pd.DataFrame:
             "b": pairs // rows["steps"],
             "negatives per pair": pairs // rows["steps"] - 1,
             "loss": rows["plain_loss"].map("{:.2f}".format),
-            "gradient error": rows["plain_error"].map(_percent),
-            "with GradCache": rows["grad_cache_error"].map(_percent),
+            "gradient error": rows["plain_error"].map(percent),
+            "with GradCache": rows["grad_cache_error"].map(percent),
         }
     )
-
-
-def _percent(error: float) -> str:
-    return "rounding only" if error <= ROUNDING else f"{100 * error:.0f} %"
 
 
 def explore_pairs(prediction: Prediction | None = None) -> Explorer:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.accumulation import Batch, accumulate, split
+from gradacc_lessons.lessons.rounding import ROUNDING
 from gradacc_lessons.lessons.training import gradient, training_windows
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
@@ -29,8 +30,6 @@ EPOCHS, EPOCHS_BEFORE_GRADIENTS = 5, 3
 """How long is trained for an accuracy, and before a gradient of trained weights is taken."""
 LEARNING_RATE = 0.1
 """SGD's, the same for every norm; at 0.2 the frozen statistics already make training diverge for some seeds."""
-ROUNDING = 1e-12
-"""Relative gradient errors below this are what float64 leaves of a difference that is none."""
 MOST_HALVINGS = 6
 """A window is cut into at most 64 micro-batches, beside the N that was chosen."""
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from gradacc_lessons.accumulation import split
+from gradacc_lessons.lessons.rounding import ROUNDING, percent
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.lessons.two_panels import TwoPanels
 from gradacc_lessons.palette import BLACK, BLUE, GREY, GUESS
@@ -24,8 +25,6 @@ ENTRIES, OUT_OF = 250, 1000
 gradients they are an even selection: the smallest would all lie on one spot in the middle."""
 SMALLEST_DRAWN = 1e-18
 """Where an exact zero stands on the logarithmic axis."""
-ROUNDING = 1e-12
-"""Relative differences up to this are what float64 leaves: it keeps 16 digits, and sums lose two or three."""
 
 
 def compare_gradients(task: Task, recipe: Recipe, predicted_ratio: float | None = None) -> Iterator[dict[str, Any]]:
@@ -114,7 +113,7 @@ def gradient_sentence(last: Any) -> str:
         return f"{added} the full batch's gradient: the two are the same to rounding."
     return (
         f"{added} {last['length_ratio']:.3g} times as long as the full batch's gradient, "
-        f"and {_percent(last['relative_difference'])} away from it."
+        f"and {percent(last['relative_difference'], 1)} away from it."
     )
 
 
@@ -143,11 +142,6 @@ def gradient_table(data: pd.DataFrame) -> pd.DataFrame:
         {
             "micro-batches added": table["micro_batch"],
             "length of .grad / full": table["length_ratio"].map("{:.3f}".format),
-            "relative difference": table["relative_difference"].map(_percent),
+            "relative difference": [percent(each, 1) for each in table["relative_difference"]],
         }
     )
-
-
-def _percent(relative: float) -> str:
-    """A relative difference for people: what float64 rounding leaves is named, not given as digits."""
-    return f"{100 * relative:.1f} %" if relative > ROUNDING else "rounding only"

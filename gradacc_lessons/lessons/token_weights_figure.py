@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gradacc_lessons import palette
+from gradacc_lessons.lessons.rounding import ROUNDING, percent
 from gradacc_lessons.lessons.two_panels import TwoPanels
 
-ROUNDING = 1e-12
-"""Relative differences up to this are what float64 leaves: it keeps 16 digits, and sums lose two or three."""
 SAID = {"means": "mean of means", "examples": "weighted by examples", "tokens": "weighted by tokens"}
 WEIGHTS = [2.0**k for k in range(-4, 7)]
 """Ticks; sixteen micro-batches cannot make a token lighter than a sixteenth."""
@@ -138,14 +137,10 @@ def weight_sentence(data: pd.DataFrame) -> str:
 def weight_table(data: pd.DataFrame) -> pd.DataFrame:
     """The gradients of all windows, and the weights in the first of them."""
     rows: list[tuple[str, Any, Callable[[float], str]]] = [
-        ("distance from the full batch's gradient", data["relative_error"], _percent),
+        ("distance from the full batch's gradient", data["relative_error"], percent),
         ("cosine with it", data["cosine"], "{:.2f}".format),
         ("weight of one token, first window", data["weights"].iloc[0], "{:.2g}".format),
     ]
     return pd.DataFrame(
         [{"measured": name, "smallest": said(min(values)), "largest": said(max(values))} for name, values, said in rows]
     )
-
-
-def _percent(error: float) -> str:
-    return f"{100 * error:.0f} %" if error > ROUNDING else "rounding only"

@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from gradacc_lessons.detective.scenarios import Scope
 from gradacc_lessons.quiz.call_in_child import Call, Returned, call_in_child
 from gradacc_lessons.quiz.grade import Grade, no_answer
 from gradacc_lessons.quiz.number import written
-from gradacc_lessons.text import LANGUAGES, Text
+from gradacc_lessons.text import LANGUAGES, Text, joined
 
 KEPT_SOURCE = 20_000
 """Characters of a learner's function that are kept with the answer."""
@@ -130,12 +130,7 @@ class ValueCheck:
             return did_not_return(exercise, returned)
         right = self.values(exercise.solution, exercise.function)
         if self._equal(returned.values, right):
-            total = len(self.groups)
-            return Grade(
-                1.0,
-                True,
-                Text(f"{total} of {total} visible checks hold.", f"{total} van {total} zichtbare controles kloppen."),
-            )
+            return all_hold(len(self.groups))
         for wrong in exercise.wrong:
             if wrong.message and self._equal(returned.values, self.values(wrong.source, exercise.function)):
                 return Grade(0.0, False, wrong.message, wrong.fault)
@@ -169,12 +164,26 @@ class ValueCheck:
             )
         else:
             came = Text(f"{shown} returned {written(value, 'en')}.", f"{shown} gaf {written(value, 'nl')}.")
-        text = Text(
-            f"{holding} of {len(self.groups)} visible checks hold. The first that does not: {group.name.en}. {came.en}",
-            f"{holding} van {len(self.groups)} zichtbare controles kloppen. De eerste die niet klopt: "
-            f"{group.name.nl}. {came.nl}",
-        )
-        return Grade(0.0, False, text)
+        grade = some_hold(holding, len(self.groups), group)
+        return replace(grade, feedback=joined([grade.feedback, came]))
+
+
+def all_hold(total: int) -> Grade:
+    """The grade of an answer for which every visible check holds."""
+    return Grade(
+        1.0,
+        True,
+        Text(f"{total} of {total} visible checks hold.", f"{total} van {total} zichtbare controles kloppen."),
+    )
+
+
+def some_hold(holding: int, total: int, failing: Group) -> Grade:
+    """The grade of an answer that is wrong in a way that nobody foresaw: which check is the first that fails."""
+    text = Text(
+        f"{holding} of {total} visible checks hold. The first that does not: {failing.name.en}.",
+        f"{holding} van {total} zichtbare controles kloppen. De eerste die niet klopt: {failing.name.nl}.",
+    )
+    return Grade(0.0, False, text)
 
 
 def did_not_return(exercise: Exercise, returned: Returned) -> Grade:

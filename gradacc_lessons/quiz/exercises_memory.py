@@ -17,8 +17,7 @@ from gradacc_lessons.quiz.judge_choice import (
     over_budget,
     room,
 )
-from gradacc_lessons.quiz.sentences import joined
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import Text, joined
 
 _SIGNATURE = "def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):\n"
 _FOR = "    optimizer.zero_grad()\n    for index, batch in enumerate(micro_batches):\n"

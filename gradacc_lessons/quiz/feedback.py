@@ -7,8 +7,7 @@ from html import escape
 from gradacc_lessons.cell import number_of_cell
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.grade import Grade, fill
-from gradacc_lessons.quiz.sentences import joined
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.text import Language, Text, joined
 
 _CODE = re.compile(r"`([^`\n]+)`")
 

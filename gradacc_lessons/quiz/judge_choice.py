@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gradacc_lessons.quiz.grade import Grade
-from gradacc_lessons.quiz.sentences import joined
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import Text, joined
 
 if TYPE_CHECKING:
     from gradacc_lessons.memory.profile import MemoryProfile

@@ -10,8 +10,7 @@ from gradacc_lessons.quiz.examine_parts import FAULTS, PLANNED_BUDGET, PLANNED_T
 from gradacc_lessons.quiz.exercise import Exercise, did_not_return
 from gradacc_lessons.quiz.grade import Grade, fill
 from gradacc_lessons.quiz.judge_choice import N_TOO_LARGE, missed, next_divisor, not_yet, over_budget, room
-from gradacc_lessons.quiz.sentences import joined
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import Text, joined
 
 if TYPE_CHECKING:
     from gradacc_lessons.memory.profile import MemoryProfile

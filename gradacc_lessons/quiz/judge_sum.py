@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradacc_lessons.quiz.call_in_child import Call, call_in_child
-from gradacc_lessons.quiz.exercise import Exercise, Group, build, did_not_return
+from gradacc_lessons.quiz.exercise import Exercise, Group, all_hold, build, did_not_return, some_hold
 from gradacc_lessons.quiz.grade import Grade
 from gradacc_lessons.quiz.try_sum import Trial
-from gradacc_lessons.text import Text
 
 SECONDS = 20.0
 """For a few small models, on a slow machine as well."""
@@ -35,9 +34,7 @@ class TrialCheck:
             return did_not_return(exercise, returned)
         right = self.results(exercise.solution, exercise.function)
         if self._equal(returned.values, right):
-            total = len(self.groups)
-            said = Text(f"{total} of {total} visible checks hold.", f"{total} van {total} zichtbare controles kloppen.")
-            return Grade(1.0, True, said)
+            return all_hold(len(self.groups))
         for wrong in exercise.wrong:
             for source in (wrong.source, *self.same.get(wrong.fault, ())):
                 if wrong.message and self._equal(returned.values, self.results(source, exercise.function)):
@@ -73,11 +70,7 @@ class TrialCheck:
             failing = failing or (None if good else group)
             at = calls.stop
         assert failing is not None
-        return Grade(0.0, False, Text(
-            f"{holding} of {len(self.groups)} visible checks hold. The first that does not: {failing.name.en}.",
-            f"{holding} van {len(self.groups)} zichtbare controles kloppen. De eerste die niet klopt: "
-            f"{failing.name.nl}.",
-        ))  # fmt: skip
+        return some_hold(holding, len(self.groups), failing)
 
 
 def _numbers(value: Any) -> Numbers | None:

@@ -10,8 +10,8 @@ from gradacc_lessons.quiz.feedback import Feedback, graded
 from gradacc_lessons.quiz.grade import committed, grade_prediction, no_answer
 from gradacc_lessons.quiz.number import NotANumber
 from gradacc_lessons.quiz.questions import PredictQuestion
-from gradacc_lessons.quiz.sentences import fill_texts, joined
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.quiz.sentences import fill_texts
+from gradacc_lessons.text import Language, Text, joined
 
 
 @dataclass(frozen=True)

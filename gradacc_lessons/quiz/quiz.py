@@ -26,8 +26,8 @@ from gradacc_lessons.quiz.questions import (
     PredictQuestion,
     Question,
 )
-from gradacc_lessons.quiz.sentences import fill_texts, joined
-from gradacc_lessons.text import LANGUAGES, Language, Text
+from gradacc_lessons.quiz.sentences import fill_texts
+from gradacc_lessons.text import LANGUAGES, Language, Text, joined
 
 
 class Quiz:

@@ -15,12 +15,7 @@ from gradacc_lessons.quiz.questions import (
     Question,
     SpotQuestion,
 )
-from gradacc_lessons.text import LANGUAGES, Text
-
-
-def joined(parts: list[Text], between: str = " ") -> Text:
-    """Sentences in a row."""
-    return Text(between.join(part.en for part in parts), between.join(part.nl for part in parts))
+from gradacc_lessons.text import LANGUAGES, Text, joined
 
 
 def fill_texts(text: Text, values: Mapping[str, Any]) -> Text:

@@ -7,8 +7,7 @@ from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.feedback import Result
 from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import Question
-from gradacc_lessons.quiz.sentences import joined
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.text import Language, Text, joined
 
 
 def state(given: Answer | None) -> Text:

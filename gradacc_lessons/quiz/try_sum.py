@@ -25,14 +25,14 @@ def second_pass(function: Callable[..., Any]) -> Callable[..., list[float]]:
     def tried(seed: int, *sizes: int) -> list[float]:
         import torch
 
+        from gradacc_lessons.lessons.training import gradient
+
         model, micro_batches = small_encoder(seed), small_batches(seed, *sizes)
-        before = [torch.randn(p.shape, generator=_generator(seed), dtype=p.dtype) for p in model.parameters()]
-        for parameter, there in zip(model.parameters(), before, strict=True):
-            parameter.grad = there.clone()
-        graphs = _Graphs(model)
+        for p in model.parameters():
+            p.grad = torch.randn(p.shape, generator=_generator(seed), dtype=p.dtype)
+        before, graphs = gradient(model), _Graphs(model)
         function(model, micro_batches, pair_loss, own_loss)
-        after = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
-        added = torch.cat([(now - there).flatten() for now, there in zip(after, before, strict=True)])
+        added = gradient(model) - before
         probes = torch.randn(PROBES, len(added), generator=_generator(seed), dtype=torch.float64)
         return [float(graphs.most > 1), *(probes @ added).tolist()]
 

@@ -12,6 +12,7 @@ from gradacc_lessons.accumulation import Batch, split
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.lessons.training import gradient
 from gradacc_lessons.quiz.bank import load_bank
+from gradacc_lessons.quiz.grade import grade
 from gradacc_lessons.quiz.questions import Bank, Question
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.text import Text
@@ -41,6 +42,16 @@ def draws(asked: Any) -> Iterator[dict[str, int | float]]:
     names = list(asked.variables)
     for values in product(*(asked.variables[name].values() for name in names)):
         yield dict(zip(names, values, strict=True))
+
+
+def check_rounded(asked: Any, decimals: int) -> None:
+    """What is right stays so when it is rounded to `decimals` or to one fewer; a known mistake, when to `decimals`."""
+    for drawn in draws(asked):
+        for places in (decimals, decimals - 1):
+            assert grade(asked, round(asked.answer.value(drawn) + 1e-9, places), drawn).correct, drawn
+        for index, mistake in enumerate(asked.mistakes, start=1):
+            rounded = round(mistake.formula.value(drawn) + 1e-9, decimals)
+            assert grade(asked, rounded, drawn).mistake == f"mistake-{index}", drawn
 
 
 def texts(asked: Question) -> Iterator[tuple[str, Text]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from banks.course_content import draws, question
+from banks.course_content import check_rounded, draws, question
 from torch import Tensor, nn
 
 from gradacc_lessons import examine
@@ -17,7 +17,7 @@ from gradacc_lessons.lessons.losses import verdict
 from gradacc_lessons.lessons.overlap import EPS, batch_dice, sample_dice
 from gradacc_lessons.lessons.pairs import contrastive_loss, embed, info_nce, pairs_of, trained_encoder
 from gradacc_lessons.lessons.training import gradient
-from gradacc_lessons.quiz.grade import grade, grade_prediction
+from gradacc_lessons.quiz.grade import grade_prediction
 from gradacc_lessons.quiz.try_sum import pair_loss, small_batches, small_encoder
 from gradacc_lessons.reference.grad_cache import grad_cache
 from gradacc_lessons.tasks import digits
@@ -194,13 +194,6 @@ def test_a_loss_of_a_512th_is_no_underflow() -> None:
 
 @pytest.mark.parametrize("question_id", ["sum-share", "sum-forwards", "sum-cache-bytes", "sum-ema"])
 def test_a_rounded_value_is_the_value(question_id: str) -> None:
-    """What is right, or a known mistake, stays so when it is rounded as the question asks; and with a digit less."""
     asked = question(question_id)
     assert "Round to whole " in asked.prompt.en and "Rond af op hele " in asked.prompt.nl
-    digits_kept = (1, 0)
-    for drawn in draws(asked):
-        for places in digits_kept:
-            assert grade(asked, round(asked.answer.value(drawn) + 1e-9, places), drawn).correct, drawn
-        for index, mistake in enumerate(asked.mistakes, start=1):
-            rounded = round(mistake.formula.value(drawn) + 1e-9, max(digits_kept))
-            assert grade(asked, rounded, drawn).mistake == f"mistake-{index}", drawn
+    check_rounded(asked, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from banks.course_content import EQUAL, draws, question
+from banks.course_content import EQUAL, check_rounded, draws, question
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
@@ -17,7 +17,7 @@ from gradacc_lessons.accumulation import Batch, accumulate, split, windows
 from gradacc_lessons.lessons.tails import applied_gradients, unit_trace
 from gradacc_lessons.lessons.token_weights import compare, over_windows, random_tokens, small_chat
 from gradacc_lessons.lessons.training import collect, gradient
-from gradacc_lessons.quiz.grade import grade, grade_prediction
+from gradacc_lessons.quiz.grade import grade_prediction
 from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.tasks import Task
 from gradacc_lessons.tasks.chat import IGNORED, count_tokens, token_loss_sum
@@ -280,13 +280,6 @@ def test_each_way_with_an_empty_micro_batch_is_right_exactly_if_the_option_says_
 
 @pytest.mark.parametrize("question_id", ["uneven-window-loss", "uneven-ten", "uneven-last-update", "uneven-leak"])
 def test_a_rounded_value_is_the_value(question_id: str) -> None:
-    """What is right, or a known mistake, stays so when it is rounded as the question asks; and with a digit less."""
     asked = question(question_id)
     assert "Give two decimals." in asked.prompt.en and "Geef twee decimalen." in asked.prompt.nl
-    digits_kept = (2, 1)
-    for drawn in draws(asked):
-        for places in digits_kept:
-            assert grade(asked, round(asked.answer.value(drawn) + 1e-9, places), drawn).correct, drawn
-        for index, mistake in enumerate(asked.mistakes, start=1):
-            rounded = round(mistake.formula.value(drawn) + 1e-9, max(digits_kept))
-            assert grade(asked, rounded, drawn).mistake == f"mistake-{index}", drawn
+    check_rounded(asked, 2)

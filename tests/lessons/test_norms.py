@@ -11,7 +11,6 @@ from gradacc_lessons.accumulation import accumulate
 from gradacc_lessons.lessons.norms import (
     EPOCHS,
     LEARNING_RATE,
-    ROUNDING,
     Order,
     accuracies,
     accuracy,
@@ -26,6 +25,7 @@ from gradacc_lessons.lessons.norms import (
     window_gradient,
     window_of,
 )
+from gradacc_lessons.lessons.rounding import ROUNDING
 from gradacc_lessons.lessons.training import parameters, train
 from gradacc_lessons.tasks import digits
 from gradacc_lessons.tasks.digits import DigitsModel, DigitsNorm

@@ -13,6 +13,7 @@ from torch.nn import functional
 from gradacc_lessons import Recipe, accumulate
 from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons import token_weights
+from gradacc_lessons.lessons.rounding import ROUNDING
 from gradacc_lessons.lessons.token_weights import (
     MOST_EXAMPLES,
     RANDOM_LENGTHS,
@@ -29,7 +30,7 @@ from gradacc_lessons.lessons.token_weights import (
     small_chat,
     weighted_gradient,
 )
-from gradacc_lessons.lessons.token_weights_figure import CLOSE, LABELLED, ROUNDING, WeightFigure, weight_table
+from gradacc_lessons.lessons.token_weights_figure import CLOSE, LABELLED, WeightFigure, weight_table
 from gradacc_lessons.lessons.training import collect, gradient, training_windows
 from gradacc_lessons.quiz.predictions import Predicted
 from gradacc_lessons.tasks.chat import IGNORED

@@ -13,12 +13,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from gradacc_lessons.detective.examination.batches import cut, rows
 from gradacc_lessons.detective.examination.conditions import WIDE, Conditions
 from gradacc_lessons.detective.examination.draws import Draws
-from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.errors import ExamineError
 from gradacc_lessons.detective.examination.generators import SEED, same_states, seed_generators, states_now
 from gradacc_lessons.detective.examination.gradients import Gradient, NeedsBackwardError, gradient_of
 from gradacc_lessons.detective.examination.keep import Snapshot
 from gradacc_lessons.detective.examination.reach import Reach
 from gradacc_lessons.detective.examination.watch import Watcher
+from gradacc_lessons.errors import words_of
 
 LossFunction = Callable[[Any, Any], Tensor]
 

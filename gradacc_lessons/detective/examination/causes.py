@@ -14,7 +14,7 @@ from gradacc_lessons.detective.examination.batches import are_equal
 from gradacc_lessons.detective.examination.bench import Bench, LossFunction, Run
 from gradacc_lessons.detective.examination.caches import Wide, caches_set_aside, leave_native, wide_tensors
 from gradacc_lessons.detective.examination.case import Case
-from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.errors import ExamineError
 from gradacc_lessons.detective.examination.findings import Findings
 from gradacc_lessons.detective.examination.generators import SEED, same_states
 from gradacc_lessons.detective.examination.gradients import Gradient
@@ -23,6 +23,7 @@ from gradacc_lessons.detective.examination.precision import widen
 from gradacc_lessons.detective.examination.reach import Reach, refuse_what_has_no_numbers
 from gradacc_lessons.detective.examination.states import ask_about_state, fresh_runs
 from gradacc_lessons.detective.examination.weights import FLOAT64, NATIVE, Tolerance, Weights
+from gradacc_lessons.errors import words_of
 
 Count = Callable[[Any], Any]
 """How many items of a micro-batch count in its mean: examples, or tokens that are not masked."""

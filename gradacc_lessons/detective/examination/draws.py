@@ -74,11 +74,6 @@ class Draws:
             return self._record(operation, name, args, kwargs, result)
         return self._replay(operation, name, args, kwargs, result)
 
-    @property
-    def number(self) -> int:
-        """How many draws this run has made."""
-        return self._next
-
     def _shares(self, piece: int) -> tuple[int, int]:
         """(first, number) of the recorded draws that a micro-batch replays."""
         whole = len(self._recorded)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.errors import ExamineError
+from gradacc_lessons.errors import words_of
 
 Gradient = tuple[Tensor | None, ...]
 """One for each parameter, complex ones as pairs of numbers; None where the loss does not depend on it."""

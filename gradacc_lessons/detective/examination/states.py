@@ -7,9 +7,10 @@ from torch import Tensor
 
 from gradacc_lessons.detective.examination.bench import Run
 from gradacc_lessons.detective.examination.case import Case
-from gradacc_lessons.detective.examination.errors import ExamineError, words_of
+from gradacc_lessons.detective.examination.errors import ExamineError
 from gradacc_lessons.detective.examination.keep import Snapshot, dense_parts
 from gradacc_lessons.detective.examination.reach import Reach
+from gradacc_lessons.errors import words_of
 
 
 def fresh_runs(case: Case) -> tuple[Run, list[Run], dict[str, Any], dict[str, Any]]:

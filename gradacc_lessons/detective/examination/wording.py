@@ -6,8 +6,8 @@ from typing import Any
 from gradacc_lessons.detective.examination.findings import CAUSES, Findings
 from gradacc_lessons.detective.examination.sentences import MEANINGS, NOTES, REMEDIES, SEEN, VERDICTS
 from gradacc_lessons.detective.examination.weights import as_ratio
-from gradacc_lessons.detective.wording import filled, joined
-from gradacc_lessons.text import Text
+from gradacc_lessons.detective.wording import filled
+from gradacc_lessons.text import Text, joined
 
 MOST_NAMES = 3
 """Modules or buffers that are named; of the others their number is told."""

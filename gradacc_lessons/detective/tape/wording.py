@@ -7,8 +7,8 @@ from gradacc_lessons.detective.faults import FAULTS
 from gradacc_lessons.detective.tape.said import OWN, SAID
 from gradacc_lessons.detective.tape.view import Finding
 from gradacc_lessons.detective.tape.windows import Window
-from gradacc_lessons.detective.wording import filled, joined
-from gradacc_lessons.text import Text
+from gradacc_lessons.detective.wording import filled
+from gradacc_lessons.text import Text, joined
 
 QUESTIONS: dict[str, Text] = {
     "no_backward": Text(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -56,12 +55,6 @@ def pair(*causes: str, additive: bool | None = None) -> Callable[[Callable[[], P
         return build
 
     return kept
-
-
-def of_module(name: str) -> Any:
-    """Parametrises a test with the pairs of one module."""
-    chosen = [one for one in PAIRS if one.build.__module__.endswith(name)]
-    return pytest.mark.parametrize("one", chosen, ids=[one.name for one in chosen])
 
 
 def batch(features: int = 6, classes: int = 3, examples: int = B) -> tuple[Tensor, Tensor]:

@@ -1,20 +1,14 @@
-"""The verdict on each pair of pairs_edges, and what is said about the limits of a verdict."""
+"""What is said about the limits of a verdict."""
 
 import pytest
 import torch
 from detective.examination import pairs_edges
-from detective.examination.pairs import Pair, Parts, batch, cross_entropy, mlp, of_module
-from detective.examination.verdicts import examined
+from detective.examination.pairs import Parts, batch, cross_entropy, mlp
 from torch import Tensor, nn
 
 from gradacc_lessons import Examination, examine
 from gradacc_lessons.detective.examination import reach
 from gradacc_lessons.detective.examine import ExamineError
-
-
-@of_module(pairs_edges.__name__)
-def test_its_causes_are_found_and_nothing_of_the_caller_changes(one: Pair) -> None:
-    examined(one)
 
 
 def _found(parts: Parts) -> Examination:
