@@ -1,0 +1,142 @@
+"""One way to write a value as JSON, so that the same value always is the same bytes; and a strict way to read JSON.
+
+Exports, submissions and certificates stand on it: what is signed or summed is what anybody else would write.
+The form is that of RFC 8785 (JSON Canonicalization Scheme); whole numbers too large for it are written in full.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+MAX_BYTES = 4_000_000
+"""What is larger is not read."""
+MAX_DEPTH = 20
+"""Lists and objects inside one another; nothing of the course nests half as deep."""
+MAX_DIGITS = 1_000
+"""Of a whole number. Python takes a time that grows with the square of them."""
+
+
+class JsonError(ValueError):
+    """A value that JSON cannot hold, or text that is not the JSON we read; one sentence says why."""
+
+
+def canonical(value: Any) -> bytes:
+    """`value` as JSON: keys sorted, no spaces, UTF-8, numbers in their shortest form (1.0 is 1).
+
+    Read again it is an equal value; of a float beyond 2**53, the whole number that its shortest digits say.
+
+    Takes None, booleans, numbers, text, lists or tuples, and mappings whose keys are text. JsonError for anything
+    else, for a number that is not finite, and for what nests deeper than MAX_DEPTH.
+    """
+    try:
+        return "".join(_parts(value, 0)).encode("utf-8")
+    except UnicodeEncodeError:
+        raise JsonError("a text holds half of a character (a lone surrogate)") from None
+
+
+def digest(value: Any) -> str:
+    """The SHA-256 of `canonical(value)`, 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def read(raw: bytes, most_bytes: int = MAX_BYTES) -> Any:
+    """The value of a JSON text in UTF-8; spaces and the order of keys are free, everything else is strict.
+
+    JsonError for what is too large or too deep, a key that stands twice, NaN and Infinity, and what is not JSON.
+    """
+    if len(raw) > most_bytes:
+        raise JsonError(f"it is larger than {most_bytes:,} bytes")
+    try:
+        value = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_no_constant,
+            parse_float=_decimal,
+            parse_int=_whole,
+        )
+    except UnicodeDecodeError:
+        raise JsonError("it is not UTF-8 text") from None
+    except RecursionError:
+        raise JsonError(f"it nests deeper than {MAX_DEPTH} levels") from None
+    except json.JSONDecodeError as error:
+        raise JsonError(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    canonical(value)  # the depth and the characters
+    return value
+
+
+def _parts(value: Any, depth: int) -> Iterator[str]:
+    if depth > MAX_DEPTH:
+        raise JsonError(f"it nests deeper than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, bool | str):
+        yield json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, int):
+        if abs(value) >= 10**MAX_DIGITS:
+            raise JsonError(f"a number has more than {MAX_DIGITS} digits")
+        yield str(int(value))
+    elif isinstance(value, float):
+        yield _number(value)
+    elif isinstance(value, list | tuple):
+        yield "["
+        for index, item in enumerate(value):
+            yield "," * (index > 0)
+            yield from _parts(item, depth + 1)
+        yield "]"
+    elif isinstance(value, dict):
+        yield from _object_parts(value, depth)
+    else:
+        raise JsonError(f"JSON cannot hold a {type(value).__name__}")
+
+
+def _object_parts(value: dict[Any, Any], depth: int) -> Iterator[str]:
+    for key in value:
+        if not isinstance(key, str):
+            raise JsonError(f"a key must be text, and {str(key)[:40]!r} is not")
+    yield "{"
+    # The RFC sorts by UTF-16, which differs from Python's own order beyond U+FFFF.
+    for index, key in enumerate(sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))):
+        yield f"{',' * (index > 0)}{json.dumps(key, ensure_ascii=False)}:"
+        yield from _parts(value[key], depth + 1)
+    yield "}"
+
+
+def _number(value: float) -> str:
+    """The shortest digits that give the number back, as JavaScript lays them out."""
+    if not math.isfinite(value):
+        raise JsonError(f"JSON cannot hold the number {value}")
+    if value == 0:
+        return "0"
+    shortest = Decimal(repr(float(value))).normalize()
+    if 1e-6 <= abs(value) < 1e21:
+        return f"{shortest:f}"
+    sign, digits, _ = shortest.as_tuple()
+    after = "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{digits[0]}{'.' if after else ''}{after}e{shortest.adjusted():+d}"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise JsonError(f"the key {twice[:40]!r} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise JsonError(f"JSON cannot hold the number {name}")
+
+
+def _decimal(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise JsonError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise JsonError(f"a number has more than {MAX_DIGITS} digits")
+    return int(text)
