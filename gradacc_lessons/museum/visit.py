@@ -1,0 +1,86 @@
+"""A visit to one exhibit: it is run with the bug and after the fix, measured, and inspected."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from gradacc_lessons.museum.collection import exhibit
+from gradacc_lessons.museum.exhibit import Exhibit, Kind
+from gradacc_lessons.text import Language, Text
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One of the two runs of an exhibit."""
+
+    number: float
+    """What `measure` gave."""
+    findings: tuple[str, ...]
+    """The ids that the instrument reported."""
+    said: Text
+    """What the instrument said."""
+    result: Any
+    """The instrument's own result: a Diagnosis, an Examination or a Tape."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What there was to see at an exhibit."""
+
+    exhibit: Exhibit
+    """Which one."""
+    bug: Seen
+    """The run with the bug."""
+    fixed: Seen
+    """The run after the fix."""
+    seconds: float
+    """How long both runs and their inspections took, on the clock."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the instrument found the bug, and nothing after the fix."""
+        one = self.exhibit
+        return set(self.bug.findings) == {one.finding, *one.also} and not self.fixed.findings
+
+    def row(self, language: Language = "en") -> dict[str, Any]:
+        """What a table shows of it: id, project, year, title, number_name, with_bug, after_fix, instrument, findings
+        (as one text), thread and seconds. Numbers are numbers."""
+        one = self.exhibit
+        return {
+            "id": one.id,
+            "project": one.project,
+            "year": one.year,
+            "title": one.title.to(language),
+            "number_name": one.number_name.to(language),
+            "with_bug": self.bug.number,
+            "after_fix": self.fixed.number,
+            "instrument": one.instrument,
+            "findings": ", ".join(self.bug.findings),
+            "thread": one.thread,
+            "seconds": self.seconds,
+        }
+
+    def details(self, language: Language = "en") -> dict[str, Any]:
+        """The row, and beside it the texts, the code, and what the instrument said of both runs."""
+        one = self.exhibit
+        said = {f"said_{name}": seen.said.to(language) for name, seen in (("bug", self.bug), ("fixed", self.fixed))}
+        texts = {name: getattr(one, name).to(language) for name in ("symptom", "fix", "explanation")}
+        code = {f"code_{kind}": one.source(kind) for kind in ("bug", "fixed")}
+        return self.row(language) | texts | code | said | {"lesson": one.lesson, "found": self.found}
+
+
+def run_exhibit(name: str) -> Visit:
+    """Run the exhibit with this id; ValueError names those there are."""
+    return visit(exhibit(name))
+
+
+def visit(one: Exhibit) -> Visit:
+    """Run this exhibit: measured and inspected, with the bug and after the fix."""
+    began = time.perf_counter()
+    bug, fixed = _seen(one, "bug"), _seen(one, "fixed")
+    return Visit(one, bug, fixed, time.perf_counter() - began)
+
+
+def _seen(one: Exhibit, kind: Kind) -> Seen:
+    number, result = one.measure(kind), one.inspect(kind)
+    return Seen(number, one.findings(result), one.said(result), result)
