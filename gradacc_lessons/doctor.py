@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gradacc_lessons import __version__
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.device import Place, best_device, place
+from gradacc_lessons.errors import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +157,7 @@ def _probed(name: str, look: Callable[[], str], fix: str) -> Check:
     try:
         return Check(name, True, look())
     except Exception as error:  # whatever a broken installation raises belongs in the table
-        return Check(name, False, (str(error).strip() or type(error).__name__).splitlines()[0], fix)
+        return Check(name, False, first_line(error), fix)
 
 
 def _verdict(check: Check) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradacc_lessons.memory.walk import Optimizers, optimizers_in, tensors_in
+from gradacc_lessons.memory.walk import Optimizers, optimizers_in
+from gradacc_lessons.nested import tensors_in
 
 _ONE_AT_A_TIME = RLock()
 _CHATTER = re.compile(rb"[A-Z]+:.*profiler_(start|stop)\r?\n?")

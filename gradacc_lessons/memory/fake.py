@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+from gradacc_lessons.errors import first_line
 from gradacc_lessons.memory.known import KnownNumbers
-from gradacc_lessons.memory.parts import NO_SIZES, first_line, not_followed, place_in, without_numbers
+from gradacc_lessons.memory.parts import NO_SIZES, not_followed, place_in, without_numbers
 from gradacc_lessons.memory.uncounted import LAZY, CannotCount
 
 

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from gradacc_lessons.memory.walk import mapped, tensors_in
+from gradacc_lessons.nested import mapped, tensors_in
 
 MOST_VALUES = 2**23
 """Larger tensors of whole numbers are left without values: they would take tens of MiB each."""

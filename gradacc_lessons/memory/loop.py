@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gradacc_lessons.memory.parts import part
-from gradacc_lessons.memory.walk import mapped
+from gradacc_lessons.nested import mapped
 from gradacc_lessons.recipe import Recipe
 
 LossFunction = Callable[[nn.Module, Any], Tensor]

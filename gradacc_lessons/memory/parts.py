@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+from gradacc_lessons.errors import words_of
 from gradacc_lessons.memory.uncounted import CannotCount
 
 NO_SIZES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)
@@ -38,8 +39,8 @@ def part(name: str) -> Iterator[None]:
     except Exception as error:
         if any(words in str(error) for words in _ONLY_WITHOUT_NUMBERS):
             what = "it has an operation without a size rule" if _NO_RULE in str(error) else f"{name} failed"
-            raise not_followed(f"{what} ({_said(error)}){place_in(error)}") from error
-        raise ValueError(f"{name} failed with {_said(error)}{place_in(error)}") from error
+            raise not_followed(f"{what} ({words_of(error)}){place_in(error)}") from error
+        raise ValueError(f"{name} failed with {words_of(error)}{place_in(error)}") from error
 
 
 def without_numbers(error: RuntimeError) -> CannotCount:
@@ -74,12 +75,3 @@ def place_in(error: BaseException) -> str:
 
 def _within(file: str, folders: tuple[Path, ...]) -> bool:
     return any(folder in Path(file).parents for folder in folders)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {first_line(error)}".removesuffix(f": {type(error).__name__}")
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what an error says; its kind if it says nothing."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

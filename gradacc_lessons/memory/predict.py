@@ -27,7 +27,8 @@ from gradacc_lessons.memory.parts import part
 from gradacc_lessons.memory.profile import MemoryProfile, profile_of
 from gradacc_lessons.memory.tracker import Tracker
 from gradacc_lessons.memory.uncounted import CannotCount, refuse_uncounted
-from gradacc_lessons.memory.walk import by_example, mapped, tensors_in
+from gradacc_lessons.memory.walk import by_example
+from gradacc_lessons.nested import mapped, tensors_in
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import Recipe
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradacc_lessons.memory.allocator import allocator_peak
-from gradacc_lessons.memory.walk import tensors_in
+from gradacc_lessons.nested import tensors_in
 
 _ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 _BY_EXAMPLE = (

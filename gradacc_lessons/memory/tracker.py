@@ -18,7 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradacc_lessons.memory.scratch import MAY_TAKE_SCRATCH, Kernel, kernel, mask_bytes
 from gradacc_lessons.memory.uncounted import IN_BACKWARD, LAZY, CannotCount
-from gradacc_lessons.memory.walk import Optimizers, optimizers_in, tensors_in
+from gradacc_lessons.memory.walk import Optimizers, optimizers_in
+from gradacc_lessons.nested import tensors_in
 
 Phase = Literal["forward", "backward", "update"]
 _Stage = Phase | Literal["evaluation"]

@@ -17,7 +17,7 @@ from gradacc_lessons.memory.forecast import Forecast
 from gradacc_lessons.memory.loop import bring_state_into_being, in_precision, one_update, training_as_usual
 from gradacc_lessons.memory.measure import TRACKED, measure_peak
 from gradacc_lessons.memory.predict import TRACED_MICRO_BATCHES, built
-from gradacc_lessons.memory.walk import mapped
+from gradacc_lessons.nested import mapped
 from gradacc_lessons.optimizers import make_optimizer
 
 ALLOCATOR = "the events of the CPU's allocator"

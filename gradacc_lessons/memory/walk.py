@@ -1,73 +1,15 @@
-"""Tensors in nested containers, and optimizers alone or in a list."""
+"""What of a batch grows with its examples, and optimizers alone or in a list."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
+
+from gradacc_lessons.nested import is_dataclass, tensors_in
 
 Optimizers = torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None
-_PLAIN = {type(None), bool, int, float, str, torch.dtype, torch.device, torch.layout, torch.memory_format}
-"""What most arguments are that are no tensors; asking whether they are mappings takes long."""
-
-
-def tensors_in(value: Any) -> list[Tensor]:
-    """Every tensor in nested lists, tuples, dicts and dataclasses, in order."""
-    found: list[Tensor] = []
-    _collect(value, found)
-    return found
-
-
-def _collect(value: Any, found: list[Tensor]) -> None:
-    if isinstance(value, Tensor):
-        found.append(value)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            if type(inner) not in _PLAIN:
-                if isinstance(inner, Tensor):  # without a call for each
-                    found.append(inner)
-                else:
-                    _collect(inner, found)
-    elif type(value) is dict or isinstance(value, Mapping):
-        for inner in value.values():
-            _collect(inner, found)
-    elif type(value) not in _PLAIN and _is_dataclass(value):
-        for field in fields(value):
-            _collect(getattr(value, field.name, None), found)
-
-
-def mapped(change: Callable[[Tensor], Tensor], value: Any) -> Any:
-    """The same containers, with `change(tensor)` in place of each tensor; one that occurs twice stays one."""
-    done: dict[int, Tensor] = {}
-
-    def once(tensor: Tensor) -> Tensor:
-        if id(tensor) not in done:
-            done[id(tensor)] = change(tensor)
-        return done[id(tensor)]
-
-    return _mapped(once, value)
-
-
-def _mapped(change: Callable[[Tensor], Tensor], value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return change(value)
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(change, inner) for inner in value)
-    if isinstance(value, Mapping) and hasattr(value, "__setitem__"):
-        new = copy(value)
-        for key, inner in value.items():
-            new[key] = _mapped(change, inner)
-        return new
-    if _is_dataclass(value):
-        new = copy(value)
-        for field in fields(value):
-            if hasattr(value, field.name):  # also of a frozen one
-                object.__setattr__(new, field.name, _mapped(change, getattr(value, field.name)))
-        return new
-    return tree_map_only(Tensor, change, value)  # what torch knows: named tuples, say
 
 
 def optimizers_in(value: Optimizers) -> list[torch.optim.Optimizer]:
@@ -106,7 +48,7 @@ def _by_example(value: Any, examples: int, outermost: bool = False) -> Iterator[
         inside = value
     elif isinstance(value, Mapping):
         inside = list(value.values())
-    elif _is_dataclass(value):
+    elif is_dataclass(value):
         inside = [getattr(value, field.name, None) for field in fields(value)]
     for inner in inside:
         yield from _by_example(inner, examples)
@@ -117,7 +59,3 @@ def _are_alike(values: list[Any]) -> bool:
     return all(isinstance(value, Tensor) and value.dim() > 1 for value in values) and (
         len({(value.dtype, value.dim()) for value in values}) == 1
     )
-
-
-def _is_dataclass(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)

@@ -190,7 +190,7 @@ def first_fault(parts: Any) -> tuple[Any, ...] | None:
 
 
 def _look_at_batches(make_batch: Callable[[int], Any]) -> None:
-    from gradacc_lessons.memory.walk import tensors_in
+    from gradacc_lessons.nested import tensors_in
 
     for size in TRIED_SIZES:
         given = {len(tensor) for tensor in tensors_in(make_batch(size)) if tensor.dim()}
@@ -228,7 +228,7 @@ def _look_at_losses(model: "nn.Module", loss_fn: Callable[[Any, Any], Any], batc
     import torch
     from torch.utils._pytree import tree_map_only
 
-    from gradacc_lessons.memory.walk import tensors_in
+    from gradacc_lessons.nested import tensors_in
 
     model.eval()  # without dropout a loss is the same each time
     loss = loss_fn(model, batch)

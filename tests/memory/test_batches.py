@@ -13,7 +13,7 @@ from gradacc_lessons.memory.plan import plan
 from gradacc_lessons.memory.predict import checked_batch, input_bytes, predict_peak
 from gradacc_lessons.memory.trial import Trial
 from gradacc_lessons.memory.uncounted import CannotCount
-from gradacc_lessons.memory.walk import mapped, tensors_in
+from gradacc_lessons.nested import mapped, tensors_in
 from gradacc_lessons.recipe import Recipe
 
 WIDTH, CLASSES = 256, 10

@@ -1,8 +1,6 @@
 """Batches of any nesting, cut along dimension 0."""
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from copy import copy
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -11,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gradacc_lessons.detective.examination.errors import ExamineError
+from gradacc_lessons.nested import mapped, named_tensors
 
 
 def examples_in(batch: Any) -> int:
@@ -57,11 +56,6 @@ def starts_of(examples: int, micro_batch_size: Any) -> list[tuple[int, int]]:
     return [(k, min(micro_batch_size, examples - k)) for k in range(0, examples, micro_batch_size)]
 
 
-def copied(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same nesting with `change(tensor)` in place of each tensor; one that occurs twice stays one."""
-    return _mapped(batch, change, {}, lambda part: part)
-
-
 def cut(batch: Any, start: int, size: int, change: Callable[[Tensor], Tensor]) -> Any:
     """The same nesting with these examples alone: `change` takes them of each tensor.
 
@@ -77,7 +71,7 @@ def cut(batch: Any, start: int, size: int, change: Callable[[Tensor], Tensor]) -
         part = part[start : start + size]
         return part.copy() if isinstance(part, np.ndarray) else part
 
-    return _mapped(batch, change, {}, taken)
+    return mapped(change, batch, taken)
 
 
 def rows(start: int, size: int) -> Callable[[Tensor], Tensor]:
@@ -89,82 +83,6 @@ def rows(start: int, size: int) -> Callable[[Tensor], Tensor]:
         return part.clone().requires_grad_(tensor.requires_grad)
 
     return taken
-
-
-def named_tensors(batch: Any, name: str = "batch") -> Iterator[tuple[str, Tensor]]:
-    """Every tensor of a batch, with where it is."""
-    if isinstance(batch, Tensor):
-        yield name, batch
-    elif isinstance(batch, Mapping):
-        for key, value in batch.items():
-            yield from named_tensors(value, f"{name}[{key!r}]")
-    elif isinstance(batch, list | tuple):
-        for k, value in enumerate(batch):
-            yield from named_tensors(value, f"{name}[{k}]")
-    elif _is_dataclass(batch):
-        for field in dataclasses.fields(batch):
-            yield from named_tensors(getattr(batch, field.name), f"{name}.{field.name}")
-
-
-def _mapped(
-    batch: Any, change: Callable[[Tensor], Tensor], done: dict[int, Tensor], plain: Callable[[Any], Any]
-) -> Any:
-    """`plain` is asked for lists, tuples and arrays without tensors."""
-    if isinstance(batch, Tensor):
-        if id(batch) not in done:
-            done[id(batch)] = change(batch)
-        return done[id(batch)]
-    if isinstance(batch, np.ndarray):
-        return plain(batch)
-    if isinstance(batch, Mapping):
-        return _with_entries(batch, {key: _mapped(value, change, done, plain) for key, value in batch.items()})
-    if isinstance(batch, list | tuple):
-        if next(named_tensors(batch), None) is None and (part := plain(batch)) is not batch:
-            return part if type(part) is type(batch) else _with_items(batch, list(part))
-        return _with_items(batch, [_mapped(value, change, done, plain) for value in batch])
-    if _is_dataclass(batch):
-        again = copy(batch)
-        for field in dataclasses.fields(batch):
-            object.__setattr__(again, field.name, _mapped(getattr(batch, field.name), change, done, plain))
-        return again
-    return batch
-
-
-def _with_entries(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """A mapping of the same kind."""
-    if type(batch) is dict or not isinstance(batch, MutableMapping):
-        return values
-    again = copy(batch)  # BatchEncoding and its like know more than their entries
-    attributes = getattr(batch, "__dict__", None)
-    if attributes is batch:  # its entries are its attributes
-        object.__setattr__(again, "__dict__", again)
-    elif attributes and isinstance(attributes.get("data"), dict):
-        again.__dict__["data"] = values
-        return again
-    for key, value in values.items():
-        again[key] = value
-    return again
-
-
-def _with_items(batch: Any, items: list[Any]) -> Any:
-    """A list or tuple of the same kind, whatever its constructor takes."""
-    if type(batch) in (list, tuple):
-        return type(batch)(items)
-    if isinstance(batch, list):
-        again = copy(batch)
-        again[:] = items
-        return again
-    try:
-        again = tuple.__new__(type(batch), items)
-    except TypeError:  # torch.return_types and their like
-        return type(batch)(items)
-    if attributes := getattr(batch, "__dict__", None):
-        vars(again).update(attributes)
-    return again
-
-
-def _is_dataclass(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def _one_of_each(sizes: dict[str, int]) -> dict[str, int]:

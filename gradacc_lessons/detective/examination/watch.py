@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
-from gradacc_lessons.detective.examination.batches import copied
+from gradacc_lessons.nested import mapped
 
 Side = Literal["in", "out"]
 NOBODY = "-"
@@ -149,7 +149,7 @@ class Watcher:
             changed = changed or instead is not tensor
             return instead
 
-        new = copied(value, seen)
+        new = mapped(seen, value)
         return new if changed else value
 
 

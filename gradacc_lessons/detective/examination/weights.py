@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradacc_lessons.detective.examination.batches import named_tensors
 from gradacc_lessons.detective.examination.gradients import Gradient
+from gradacc_lessons.nested import named_tensors
 
 Weights = tuple[float, ...]
 MOST_ROWS = 40_000
