@@ -35,7 +35,7 @@ LANE_ORDER: tuple[Kind, ...] = ("forward", "backward", *(kind for kind in STYLE 
 GROUNDS = ("#FFFFFF", "#ECECEC")
 BAR = 0.56
 """The height of a bar, and the length of the longest, in lanes and in micro-batches."""
-AFTER = (0.22, 0.42)
+AFTER = (0.2, 0.38)
 """Where in the room of a micro-batch the points are that come after its backward."""
 WITHIN = -0.14
 """Where those are that come within its forward."""
@@ -95,14 +95,18 @@ def _bars(ax: Any, lanes: dict[Kind, int], windows: Sequence[Window], events: Se
     most = max((event.items for event in events if event.items), default=1)
     unused = [window.fresh for window in windows if window.outcome == "open"]
     lost = {number for numbers in (*unused, *(window.lost for window in windows)) for number in numbers}
+    rows: dict[tuple[Kind, bool], list[tuple[float, float]]] = {}
     for event in events:
         if event.kind not in ("forward", "backward") or event.again or event.micro_batch is None:
             continue
         length = BAR * (event.items / most if event.items else 1)
         gone = event.kind == "backward" and event.micro_batch in lost
-        colour = BLUE if event.kind == "forward" else GREEN
+        rows.setdefault((event.kind, gone), []).append((event.micro_batch - 0.42, length))
+    for (kind, gone), bars in rows.items():  # a call for each kind: one for each bar takes ten times as long
+        lefts, lengths = zip(*bars, strict=True)
+        colour = BLUE if kind == "forward" else GREEN
         ax.barh(
-            lanes[event.kind], length, height=BAR, left=event.micro_batch - 0.42, zorder=2, linewidth=1.2,
+            [lanes[kind]] * len(bars), lengths, height=BAR, left=lefts, zorder=2, linewidth=1.2,
             facecolor="white" if gone else colour, edgecolor=colour, linestyle=":" if gone else "-",
         )  # fmt: skip
 
