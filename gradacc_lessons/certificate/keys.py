@@ -1,0 +1,151 @@
+"""Keys: Ed25519, written for others as did:key, and kept for oneself in a file that nobody else can read.
+
+A did:key is the public key itself: "did:key:z", then base58 of two bytes that say Ed25519 and the key's 32 bytes
+(W3C CCG, The did:key Method).
+"""
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from gradacc_lessons.certificate.problem import CertificateError
+from gradacc_lessons.home import expanded
+from gradacc_lessons.progress import progress_file
+
+KEY_FILE = "certificate-key.pem"
+PREFIX = "did:key:z"
+ED25519 = b"\xed\x01"
+"""The multicodec of an Ed25519 public key."""
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""What the group and everybody else may do with a file."""
+LARGEST = 10_000
+"""Bytes of a file that holds a key; a key of ours takes 120."""
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A private key. It is written to its own file and nowhere else."""
+
+    private: Ed25519PrivateKey
+    """What signs."""
+
+    @property
+    def did(self) -> str:
+        """The public key, for others."""
+        return did_of(self.private.public_key())
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.did})"
+
+
+def did_of(public: Ed25519PublicKey) -> str:
+    """The did:key of a public key."""
+    number, digits = int.from_bytes(ED25519 + public.public_bytes_raw(), "big"), ""
+    while number:
+        number, digit = divmod(number, len(BASE58))
+        digits = BASE58[digit] + digits
+    return PREFIX + digits
+
+
+def key_of(did: str) -> Ed25519PublicKey:
+    """The public key of a did:key; CertificateError if it is not one of an Ed25519 key, written as did_of does."""
+    digits, number = did.removeprefix(PREFIX), 0
+    if did.startswith(PREFIX) and len(digits) <= 60 and all(digit in BASE58 for digit in digits):
+        for digit in digits:
+            number = number * len(BASE58) + BASE58.index(digit)
+        raw = number.to_bytes(45, "big").lstrip(b"\0")
+        if raw.startswith(ED25519) and len(raw) == 34:
+            key = Ed25519PublicKey.from_public_bytes(raw[2:])
+            if did_of(key) == did:
+                return key
+    raise CertificateError(
+        f"{did[:80]!r} is no public key of the kind that certificates use (did:key:z6Mk… for Ed25519).",
+        f"{did[:80]!r} is geen publieke sleutel van de soort die certificaten gebruiken (did:key:z6Mk… voor Ed25519).",
+    )
+
+
+def read_did(key: str) -> str:
+    """The did:key of what a user calls a key: a did:key, or a file that holds one or a public key in PEM."""
+    if key.startswith("did:"):
+        return did_of(key_of(key))
+    path = expanded(key)
+    if not path.is_file():
+        raise CertificateError(
+            f"{key[:80]!r} is neither a did:key nor a file with a public key.",
+            f"{key[:80]!r} is geen did:key en ook geen bestand met een publieke sleutel.",
+        )
+    raw = _start_of(path)
+    if b"PRIVATE KEY" in raw:
+        raise CertificateError(
+            f"{path} holds a private key. Never give that away; `gradacc certificate key` prints the public one.",
+            f"In {path} staat een privésleutel. Geef die nooit weg; `gradacc certificate key` toont de publieke.",
+        )
+    if b"BEGIN PUBLIC KEY" in raw:
+        with suppress(ValueError):
+            public = load_pem_public_key(raw)
+            if isinstance(public, Ed25519PublicKey):
+                return did_of(public)
+    return did_of(key_of(raw.decode("utf-8", "replace").strip()))
+
+
+def own_key(file: Path | None = None) -> SigningKey:
+    """The learner's own key, made at first use beside the progress file; or the key in `file`, likewise.
+
+    CertificateError if the file can be read by others, or holds no Ed25519 key.
+    """
+    file = file or progress_file().parent / KEY_FILE
+    if not file.exists():
+        _make(file)
+    if os.name == "posix" and (mode := file.stat().st_mode) & OTHERS:
+        raise CertificateError(
+            f"{file} may be read by others (its mode is {stat.S_IMODE(mode):o}), so its signature proves nothing. "
+            f"Run `chmod 600 {file}` if you know that nobody has read it; otherwise delete it, and a new one is made.",
+            f"{file} kan door anderen gelezen worden (de rechten zijn {stat.S_IMODE(mode):o}), dus de handtekening "
+            f"bewijst niets. Voer `chmod 600 {file}` uit als je weet dat niemand het gelezen heeft; gooi het anders "
+            "weg, dan wordt er een nieuwe gemaakt.",
+        )
+    try:
+        private = load_pem_private_key(_start_of(file), password=None)
+    except (ValueError, TypeError):
+        private = None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise CertificateError(
+            f"{file} holds no key that can be used here. Put it aside, and a new one is made.",
+            f"In {file} staat geen sleutel die hier bruikbaar is. Zet het opzij, dan wordt er een nieuwe gemaakt.",
+        )
+    return SigningKey(private)
+
+
+def _start_of(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(LARGEST)
+
+
+def _make(file: Path) -> None:
+    """Of two processes that make it at once, the first one's key stays."""
+    raw = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(raw)
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileExistsError):
+            os.link(fresh, file)
+    finally:
+        fresh.unlink()
