@@ -19,7 +19,14 @@ from typing import Any
 
 from gradacc_lessons.home import expanded
 from gradacc_lessons.progress_notices import shown as shown
-from gradacc_lessons.progress_reading import can_be_read, read_answers, read_prediction, read_setting, read_takes
+from gradacc_lessons.progress_reading import (
+    can_be_read,
+    read_answers,
+    read_prediction,
+    read_seed,
+    read_setting,
+    read_takes,
+)
 from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
 from gradacc_lessons.progress_records import Answer as Answer
 from gradacc_lessons.progress_records import Prediction as Prediction
@@ -109,8 +116,29 @@ class Progress:
         """The language that the learner chose; English until then."""
         return _language(self.setting("language"))
 
-    def seed(self) -> str:
-        """What the learner's own numbers follow from: random at first use, then always the same."""
+    def seed(self, lesson: str | None = None, take: int = 0) -> str:
+        """What the learner's own numbers follow from, in a take; without one, in the takes that begin from now.
+
+        That is the code of the class that was joined; without a class, a seed of one's own, random at first use, then
+        always the same. A take keeps what it was begun with.
+        """
+        if lesson is not None and (begun := self._store.read(lambda db: read_seed(db, lesson, take))):
+            return begun
+        return self.class_code or self._own_seed()
+
+    @property
+    def class_code(self) -> str | None:
+        """The code of the class that was joined; None without one."""
+        return self.setting("class") or None
+
+    def join(self, code: str) -> None:
+        """Join the class with this code: its numbers come in the takes that begin from now. ValueError if empty."""
+        if not (code := code.strip()):
+            raise ValueError("the class code is empty")
+        self._own_seed()  # takes of before this was kept in them go on with it
+        self.set("class", code)
+
+    def _own_seed(self) -> str:
         fresh = secrets.token_hex(16)
 
         def keep(db: sqlite3.Connection) -> str:
@@ -129,12 +157,12 @@ class Progress:
     def begin_take(self, lesson: str, take: int, asked: Mapping[str, float]) -> None:
         """Begin a take of a quiz that asks these questions for these points; beginning it twice changes nothing."""
         points, questions, kept, at = sum(asked.values()), len(asked), json.dumps(dict(asked)), _now()
+        seed = self.seed()
 
         def begin(db: sqlite3.Connection) -> None:
-            insert = (
-                "INSERT OR IGNORE INTO takes (lesson, take, points, questions, at, asked) VALUES (?, ?, ?, ?, ?, ?)"
-            )
-            db.execute(insert, (lesson, take, points, questions, at, kept))
+            columns = "lesson, take, points, questions, at, asked, seed"
+            insert = f"INSERT OR IGNORE INTO takes ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            db.execute(insert, (lesson, take, points, questions, at, kept, seed))
             # A take that an older version began kept only the sums: the same sums are the same quiz.
             fill = "UPDATE takes SET asked = ? WHERE lesson = ? AND take = ? AND points = ? AND questions = ?"
             db.execute(f"{fill} AND asked IS NULL", (kept, lesson, take, points, questions))

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradacc_lessons.progress_records import Answer, Prediction, Take, best_answers, take_from
-
-MOST_TAKES = 10**9
-"""Nobody takes a quiz so often."""
+from gradacc_lessons.progress_records import MOST_TAKES, Answer, Prediction, Take, best_answers, take_from
 
 
 class Unreadable(sqlite3.DatabaseError):
@@ -43,9 +40,19 @@ def read_setting(db: sqlite3.Connection, name: str) -> str | None:
 def read_takes(db: sqlite3.Connection, lesson: str) -> list[Take]:
     """Every take of a lesson, in order, with what it has earned."""
     answers = read_answers(db, lesson)
-    rows = db.execute("SELECT take, points, questions, at, asked FROM takes WHERE lesson = ? ORDER BY take", (lesson,))
+    query = "SELECT take, points, questions, at, asked, seed FROM takes WHERE lesson = ? ORDER BY take"
+    rows, own = db.execute(query, (lesson,)).fetchall(), read_setting(db, "seed") or ""
     with _unreadable("takes"):
-        return [_take(row, answers) for row in rows.fetchall()]
+        return [_take(row, answers, own) for row in rows]
+
+
+def read_seed(db: sqlite3.Connection, lesson: str, take: int) -> str | None:
+    """What a take's numbers were drawn from; None if it has not begun, or before versions that kept it."""
+    begun = db.execute("SELECT seed FROM takes WHERE lesson = ? AND take = ?", (lesson, take)).fetchone()
+    if begun is None:
+        return None
+    with _unreadable("takes"):
+        return _text(begun[0]) if begun[0] is not None else read_setting(db, "seed")
 
 
 def read_answers(db: sqlite3.Connection, lesson: str) -> list[Answer]:
@@ -74,14 +81,20 @@ def read_prediction(db: sqlite3.Connection, lesson: str, question: str) -> Predi
         return Prediction(_predicted(json.loads(value)), outcome, None if fraction is None else _share(fraction))
 
 
-def _take(row: tuple[Any, ...], answers: list[Answer]) -> Take:
-    take, points, questions, began, kept = row
+def _take(row: tuple[Any, ...], answers: list[Answer], own_seed: str) -> Take:
+    take, points, questions, began, kept, seed = row
     if not 1 <= _number(take) <= MOST_TAKES:
         raise ValueError(take)
     asked = _asked_once(take, _number(points), _number(questions), answers) if kept is None else json.loads(kept)
     if not isinstance(asked, dict):
         raise TypeError(kept)
-    return take_from(take, {name: _number(each) for name, each in asked.items()}, answers, _text(began))
+    return take_from(
+        take,
+        {name: _number(each) for name, each in asked.items()},
+        answers,
+        _text(began),
+        own_seed if seed is None else _text(seed),
+    )
 
 
 def _asked_once(take: int, points: float, questions: int, answers: list[Answer]) -> dict[str, float]:

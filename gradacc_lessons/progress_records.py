@@ -9,6 +9,8 @@ from typing import Any
 
 PASS_MARK = 0.8
 """The share of a lesson's points that passes it."""
+MOST_TAKES = 10**9
+"""Nobody takes a quiz so often."""
 ROUNDING = 1e-9
 """Points are sums of floats: what lacks less than this share lacks nothing."""
 
@@ -68,6 +70,8 @@ class Take:
     """The answer that counts to each of its questions that has one; of several tries, the best."""
     at: str
     """When it began, or when its last answer that counts was given."""
+    seed: str = ""
+    """What its numbers were drawn from."""
 
     @property
     def of(self) -> float:
@@ -85,11 +89,13 @@ class Take:
         return self.points / self.of if self.of else 0.0
 
 
-def take_from(number: int, asked: Mapping[str, float], answers: Iterable[Answer], began: str = "") -> Take:
+def take_from(
+    number: int, asked: Mapping[str, float], answers: Iterable[Answer], began: str = "", seed: str = ""
+) -> Take:
     """The take with that number, from a lesson's answers."""
     counting = best_answers(answers, number)
     best = {question: answer for question, answer in counting.items() if question in asked}
-    return Take(number, asked, best, max([began, *(answer.at for answer in best.values())]))
+    return Take(number, asked, best, max([began, *(answer.at for answer in best.values())]), seed)
 
 
 def best_answers(answers: Iterable[Answer], take: int) -> dict[str, Answer]:

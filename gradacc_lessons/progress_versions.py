@@ -23,6 +23,9 @@ VERSIONS = (
     """
     ALTER TABLE takes ADD COLUMN asked TEXT;
     """,
+    """
+    ALTER TABLE takes ADD COLUMN seed TEXT;
+    """,
 )
 """The file's versions, each a step from the one before; `user_version` in the file says how many it has taken."""
 

@@ -91,6 +91,42 @@ def test_settings_language_and_seed_are_kept(file: Path) -> None:
     assert progress.language == "en"  # not one of ours
 
 
+def test_a_class_gives_its_numbers_to_the_takes_that_begin_after_joining(file: Path) -> None:
+    progress = Progress(file)
+    add(progress, "a")
+    own = progress.seed()
+    assert progress.class_code is None
+    for code in ("", " \n"):
+        with pytest.raises(ValueError, match="class code is empty"):
+            progress.join(code)
+    progress.join(" the-code\n")
+    progress.begin_take(LESSON, 1, ASKED)  # begun already
+    again = Progress(file)
+    assert (again.class_code, again.seed(), again.seed(LESSON, 1)) == ("the-code", "the-code", own)
+    assert again.seed(LESSON, 2) == again.seed("02_scale_the_loss", 1) == "the-code"
+    add(progress, "a", take=2)
+    progress.join("another")
+    assert [Progress(file).seed(LESSON, take) for take in (1, 2, 3)] == [own, "the-code", "another"]
+    assert [take.seed for take in progress.takes(LESSON)] == [own, "the-code"]
+
+
+def test_who_joins_before_anything_else_has_the_classs_numbers_from_the_first_take(file: Path) -> None:
+    progress = Progress(file)
+    progress.join("the-code")
+    add(progress, "a")
+    assert progress.seed(LESSON, 1) == progress.takes(LESSON)[0].seed == "the-code"
+
+
+@pytest.mark.parametrize("version", range(1, len(VERSIONS)))
+def test_takes_of_before_seeds_were_kept_in_them_go_on_with_the_learners_own(file: Path, version: int) -> None:
+    old_file(file, version)
+    choose_seed(file)
+    progress = Progress(file)
+    progress.join("the-code")
+    assert (progress.seed(LESSON, 1), progress.seed(LESSON, 2)) == ("old-seed", "the-code")
+    assert [take.seed for take in progress.takes(LESSON)] == ["old-seed"]
+
+
 def test_a_prediction_is_kept_with_what_was_measured(file: Path) -> None:
     progress = Progress(file)
     assert progress.prediction(LESSON, "p") is None
@@ -286,7 +322,8 @@ def old_file(file: Path, version: int) -> None:
     db = sqlite3.connect(file)
     for step in VERSIONS[:version]:
         db.executescript(step)
-    db.execute("INSERT INTO takes VALUES (?, 1, 4.0, 4, '2026-01-01T00:00:00+00:00')", (LESSON,))
+    row = "(?, 1, 4.0, 4, '2026-01-01T00:00:00+00:00')"
+    db.execute(f"INSERT INTO takes (lesson, take, points, questions, at) VALUES {row}", (LESSON,))
     db.execute(
         "INSERT INTO answers (lesson, question, take, first, counts, value, fraction, points, at)"
         " VALUES (?, 'old', 1, 1, 1, '\"sums\"', 1.0, 1.0, '2026-01-01T00:00:00+00:00')",
@@ -371,6 +408,7 @@ def changed(*statements: str):  # type: ignore[no-untyped-def]
     return change
 
 
+choose_seed = changed("INSERT INTO settings VALUES ('seed', 'old-seed')")
 choose_dutch = changed("INSERT INTO settings VALUES ('language', 'nl')")
 DAMAGES = {
     "all": damage_all,
@@ -395,6 +433,7 @@ CONTENTS = {
     "text_for_points": """UPDATE takes SET asked = '{"a": "x"}'""",
     "no_such_take": "UPDATE takes SET take = -5",
     "too_many_takes": "UPDATE takes SET take = 9223372036854775807",
+    "number_for_a_seed": "UPDATE takes SET seed = x'01'",
     "blob_for_a_day": "UPDATE takes SET at = x'00'",
     "text_for_a_fraction": "UPDATE answers SET fraction = 'abc'",
     "more_than_all": "UPDATE answers SET fraction = 7",

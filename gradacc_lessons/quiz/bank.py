@@ -81,6 +81,8 @@ def _line(path: Path, document: Document, error: Any) -> str:
     elif kind == "union_tag_invalid":
         context = error["ctx"]
         what, at = f"{context['tag']!r} is not one of {context['expected_tags']}", (*at, "kind")
+    elif kind == "too_short" and error["ctx"]["min_length"] > 1:
+        what = f"it must hold at least {error['ctx']['min_length']}"
     elif kind == "string_pattern_mismatch":
         what = "it is empty" if not str(error["input"]).strip() else f"{error['input']!r} is not a proper name"
     else:

@@ -22,12 +22,13 @@ from gradacc_lessons.quiz.questions import (
     CodeQuestion,
     MultipleQuestion,
     NumberQuestion,
+    OrderQuestion,
     PredictQuestion,
     Question,
     SpotQuestion,
 )
 from gradacc_lessons.quiz.yaml_lines import Document, Path_
-from gradacc_lessons.text import LANGUAGES, Text, counted
+from gradacc_lessons.text import LANGUAGES, Language, Text, counted
 
 SEEDS = 1_000
 """For how many learners the numbers of each question are tried."""
@@ -118,7 +119,12 @@ def texts(question: Question) -> Iterator[tuple[Path_, Text]]:
     if isinstance(question, PredictQuestion):
         for index, guess in enumerate(question.options):
             yield ("options", index, "text"), guess.text
-    if isinstance(question, NumberQuestion | SpotQuestion | PredictQuestion):
+    if isinstance(question, OrderQuestion):
+        for index, item in enumerate(question.items):
+            yield ("items", index, "text"), item.text
+            if item.feedback is not None:
+                yield ("items", index, "feedback"), item.feedback
+    if isinstance(question, NumberQuestion | OrderQuestion | SpotQuestion | PredictQuestion):
         yield ("feedback", "correct"), question.feedback.correct
         yield ("feedback", "wrong"), question.feedback.wrong
     if isinstance(question, NumberQuestion):
@@ -193,11 +199,22 @@ def _leaks(question: Question) -> Found:
         for place, text in asked:
             if any(_contains(text.to(to), each.to(to)) for each in right for to in LANGUAGES):
                 yield place, "it holds the text of a right option"
+    if isinstance(question, OrderQuestion):
+        for place, text in asked:
+            if any(_told_order(question, text, to) in question.orders for to in LANGUAGES):
+                yield place, "it names all items in an accepted order"
     if isinstance(question, SpotQuestion):
         for place, text in asked:
             said = re.findall(r"(?:line|regel)\s+(\d+)", f"{text.en} {text.nl}", re.IGNORECASE)
             if any(int(line) in question.line for line in said):
                 yield place, "it names the faulty line"
+
+
+def _told_order(question: OrderQuestion, text: Text, to: Language) -> tuple[str, ...]:
+    """The items that a text names, in the order in which it does."""
+    said = _squeezed(text.to(to))
+    places = {item.id: said.find(_squeezed(item.text.to(to)).rstrip(".")) for item in question.items}
+    return tuple(sorted((each for each in places if places[each] >= 0), key=places.__getitem__))
 
 
 def _leaking_numbers(question: NumberQuestion, asked: Sequence[tuple[Path_, Text]]) -> Found:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from html import escape
+from string import ascii_uppercase
 from typing import Any
 
 import ipywidgets as widgets
@@ -12,11 +13,13 @@ from gradacc_lessons.quiz.enter import Enter
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import html
 from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.quiz.ordering import NOTHING
 from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     CodeQuestion,
     MultipleQuestion,
     NumberQuestion,
+    OrderQuestion,
     PredictQuestion,
     Question,
     SpotQuestion,
@@ -113,6 +116,36 @@ def _type_number(quiz: Quiz, question: Question, language: Language) -> AnswerFi
     return AnswerField(field, lambda: field.value.strip() or None, write, Enter(field))
 
 
+def _put_in_order(quiz: Quiz, question: Question, language: Language) -> AnswerField:
+    """A list for each place: what is where can be heard and changed at each, and nothing moves under the keyboard."""
+    items = list(zip(ascii_uppercase, quiz.options(question.id), strict=False))
+    lettered = "".join(f"<div>{letter}: {html(item.text.to(language))}</div>" for letter, item in items)
+    listing = widgets.HTML(f"<div>{escape(words.IN_ORDER.to(language))}</div>{lettered}")
+    options = [(words.CHOOSE_ITEM.to(language), NOTHING)]
+    options += [(f"{letter}: {plain(item.text.to(language))}", item.id) for letter, item in items]
+    places = [
+        widgets.Dropdown(
+            options=options,
+            value=NOTHING,
+            style={"description_width": "initial"},
+            layout=widgets.Layout(width="auto", max_width="640px"),
+            description=fill(words.PLACE_OF, {"place": place, "total": len(items)}).to(language),
+        )
+        for place in range(1, len(items) + 1)
+    ]
+
+    def read() -> list[str] | None:
+        order = [each.value for each in places]
+        return order if any(order) else None
+
+    def write(value: Any) -> None:
+        known, order = {item.id for _, item in items}, list(value or ())
+        for each, item_id in zip(places, [*order, *[NOTHING] * len(places)], strict=False):
+            each.value = item_id if item_id in known else NOTHING
+
+    return AnswerField(widgets.VBox([listing, *places]), read, write)
+
+
 def _pick_line(quiz: Quiz, question: Question, language: Language) -> AnswerField:
     assert isinstance(question, SpotQuestion)
     lines = question.listing()
@@ -170,6 +203,7 @@ _MAKERS: dict[type, Callable[[Quiz, Any, Language], AnswerField]] = {
     MultipleQuestion: _pick_all,
     NumberQuestion: _type_number,
     PredictQuestion: _type_number,
+    OrderQuestion: _put_in_order,
     SpotQuestion: _pick_line,
     CodeQuestion: _write_code,
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradacc_lessons.quiz import number, words
+from gradacc_lessons.quiz import number, ordering, words
 from gradacc_lessons.quiz.formula import Formula, Number
 from gradacc_lessons.quiz.number import NotANumber, written
 from gradacc_lessons.quiz.questions import (
@@ -18,11 +18,12 @@ from gradacc_lessons.quiz.questions import (
     MultipleQuestion,
     NumberQuestion,
     Option,
+    OrderQuestion,
     PredictQuestion,
     Question,
     SpotQuestion,
 )
-from gradacc_lessons.text import LANGUAGES, Language, Text
+from gradacc_lessons.text import LANGUAGES, Language, Text, joined
 
 ROUNDING = 1e-9
 """Relative: two ways to compute one float64 answer differ by less, and no question asks for more digits."""
@@ -39,7 +40,8 @@ class Grade:
     feedback: Text
     """What to say to the learner."""
     mistake: str | None = None
-    """Which misconception it shows: the ids of wrong options, "mistake-1", "line-3", a fault; None if unknown."""
+    """Which misconception it shows: the ids of wrong options, "mistake-1", "line-3", "item-" and the id of the
+    first that is out of place, a fault; None if unknown."""
     counted: bool = True
     """False: this was no answer (not a number, an option that does not exist), so nothing is recorded."""
 
@@ -70,7 +72,8 @@ def close(value: float, right: float, tolerance: float, absolute: float = 0.0) -
 def grade(question: Question, value: Any, variables: Mapping[str, Number] | None = None) -> Grade:
     """Grade `value` as an answer to `question`.
 
-    `value` is an option's id (choice), ids (multiple), a number or its text (number), or a line number (spot).
+    `value` is an option's id (choice), ids (multiple), a number or its text (number), a line number (spot), or all
+    ids from first to last (order).
     `variables` are the learner's own numbers. TypeError for the kinds that something else must decide.
     """
     if isinstance(question, CodeQuestion | PredictQuestion):
@@ -165,6 +168,29 @@ def agrees(question: NumberQuestion, given: float, formula: Formula, variables: 
     return close(given, formula.value(variables), question.tolerance, question.absolute_tolerance)
 
 
+def _order(question: OrderQuestion, value: Any, _: Mapping[str, Number]) -> Grade:
+    order = ordering.as_order(value)
+    names = {item.id: item.text for item in question.items}
+    if not order or not set(order) <= {*names, ordering.NOTHING}:
+        return no_answer(_options_are(names))
+    if twice := next((each for each in order if each and order.count(each) > 1), None):
+        places = [place for place, each in enumerate(order, start=1) if each == twice]
+        return no_answer(_named(words.AT_TWO_PLACES, names[twice], first=places[0], second=places[1]))
+    if missing := next((each for each in names if each not in order), None):
+        return no_answer(_named(words.WITHOUT_A_PLACE, names[missing]))
+    place = ordering.first_out_of_place(order, question.orders)
+    if place is None:
+        return Grade(1.0, True, question.feedback.correct)
+    item = next(item for item in question.items if item.id == order[place])
+    said = joined([_named(words.OUT_OF_PLACE, item.text, place=place + 1), item.feedback or question.feedback.wrong])
+    return Grade(ordering.share_in_order(order, question.orders), False, said, f"item-{item.id}")
+
+
+def _named(sentence: Text, name: Text, **places: int) -> Text:
+    """A sentence about one of the things that are put in order."""
+    return Text(*(fill(sentence, {"name": name.to(to).rstrip("."), **places}).to(to) for to in LANGUAGES))
+
+
 def _spot(question: SpotQuestion, value: Any, _: Mapping[str, Number]) -> Grade:
     last = len(question.listing())
     try:
@@ -192,5 +218,6 @@ _GRADERS: dict[type, Callable[..., Grade]] = {
     ChoiceQuestion: _choice,
     MultipleQuestion: _multiple,
     NumberQuestion: _number,
+    OrderQuestion: _order,
     SpotQuestion: _spot,
 }

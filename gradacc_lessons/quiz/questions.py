@@ -1,5 +1,6 @@
 """What a quiz asks: the shape of `quizzes/NN_snake_case.yaml`."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -22,6 +23,10 @@ from gradacc_lessons.text import Text
 Item = TypeVar("Item")
 MAX_VALUES = 10_000
 """How many values one variable can take."""
+MAX_ITEMS = 10
+"""Things to put in order: more cannot be overlooked."""
+MAX_ORDERS = 60
+"""Accepted orders of one question: with more, almost anything is right."""
 
 Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")]
 Words = Annotated[str, StringConstraints(pattern=r"\S")]
@@ -106,6 +111,15 @@ class Guess(_Strict):
     text: BankText
 
 
+class OrderItem(_Strict):
+    """One thing to put in its place."""
+
+    id: Id
+    text: BankText
+    feedback: BankText | None = None
+    """What to say if it is the first that is out of place; without it, the question's feedback for wrong answers."""
+
+
 class Verdicts(_Strict):
     """What to say after an answer."""
 
@@ -167,6 +181,35 @@ class NumberQuestion(_Question):
     mistakes: Several[Mistake] = ()
 
 
+class OrderQuestion(_Question):
+    """Put lines or events in order."""
+
+    kind: Literal["order"]
+    prompt: BankText
+    items: Annotated[tuple[OrderItem, ...], BeforeValidator(_tuple), Field(min_length=3, max_length=MAX_ITEMS)]
+    """In any order: each learner gets them shuffled."""
+    orders: Annotated[
+        tuple[Annotated[tuple[Id, ...], BeforeValidator(_tuple)], ...],
+        BeforeValidator(_tuple),
+        Field(min_length=1, max_length=MAX_ORDERS),
+    ]
+    """The accepted orders, each the ids of all items from first to last. The first is shown as the solution."""
+    feedback: Verdicts
+
+    @model_validator(mode="after")
+    def _orders_of_the_items(self) -> "OrderQuestion":
+        ids = [item.id for item in self.items]
+        _different(ids, "items")
+        for order in self.orders:
+            if sorted(order) != sorted(ids):
+                raise ValueError(f"the order {', '.join(order)} does not hold each of {', '.join(ids)} once")
+            if self.orders.count(order) > 1:
+                raise ValueError(f"the order {', '.join(order)} stands here twice")
+        if len(self.orders) == math.factorial(len(ids)):
+            raise ValueError("every order is accepted, so nobody can be wrong")
+        return self
+
+
 class SpotQuestion(_Question):
     """Find the faulty line in a listing."""
 
@@ -217,7 +260,9 @@ class CodeQuestion(_Question):
     """Said before the exercise's own statement."""
 
 
-Question = ChoiceQuestion | MultipleQuestion | NumberQuestion | SpotQuestion | PredictQuestion | CodeQuestion
+Question = (
+    ChoiceQuestion | MultipleQuestion | NumberQuestion | OrderQuestion | SpotQuestion | PredictQuestion | CodeQuestion
+)
 
 
 class Bank(_Strict):
@@ -269,10 +314,10 @@ def _guessable(options: tuple[Guess, ...]) -> tuple[Guess, ...]:
     return options
 
 
-def _different(ids: Sequence[str]) -> None:
+def _different(ids: Sequence[str], what: str = "options") -> None:
     for one in ids:
         if ids.count(one) > 1:
-            raise ValueError(f"two options have the id {one!r}")
+            raise ValueError(f"two {what} have the id {one!r}")
 
 
 NAME_IN_BRACES = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")

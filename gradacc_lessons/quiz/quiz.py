@@ -1,6 +1,6 @@
 """Taking a quiz: everything that the view does, as methods that need no widgets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.progress import Answer, Progress, learner_progress
 from gradacc_lessons.progress_records import best_answers, best_take, take_from
-from gradacc_lessons.quiz import draw, sentences, standing, words
+from gradacc_lessons.quiz import draw, ordering, sentences, standing, words
 from gradacc_lessons.quiz.bank import find_bank, load_bank
 from gradacc_lessons.quiz.exercise import source_of
 from gradacc_lessons.quiz.exercises import exercise
@@ -23,6 +23,8 @@ from gradacc_lessons.quiz.questions import (
     MultipleQuestion,
     NumberQuestion,
     Option,
+    OrderItem,
+    OrderQuestion,
     PredictQuestion,
     Question,
 )
@@ -104,9 +106,12 @@ class Quiz:
             return joined([question.prompt, statement], "\n") if question.prompt else statement
         return fill(question.prompt, self.variables(question_id))
 
-    def options(self, question_id: str) -> list[Option | Guess]:
-        """What can be picked, in the learner's own order; empty where nothing is picked."""
+    def options(self, question_id: str) -> Sequence[Option | Guess | OrderItem]:
+        """What can be picked or put in order, in the learner's own order; empty where nothing is."""
         question = self.bank.question(question_id)
+        if isinstance(question, OrderQuestion):
+            items = {item.id: item for item in question.items}
+            return [items[each] for each in ordering.shuffled(question, self._key(question))]
         if not isinstance(question, ChoiceQuestion | MultipleQuestion | PredictQuestion):
             return []
         by_id: dict[str, Option | Guess] = {option.id: option for option in question.options}
@@ -118,9 +123,9 @@ class Quiz:
     def answer(self, question_id: str, value: Any) -> Feedback:
         """Answer a question.
 
-        `value` is an option's id, several ids, a number (or its text), a line number, or the function that an
-        exercise asks for. What cannot be read as an answer costs nothing. What is said to it stands below the cell
-        that asks, whatever else the cell does.
+        `value` is an option's id, several ids, all ids from first to last, a number (or its text), a line number, or
+        the function that an exercise asks for. What cannot be read as an answer costs nothing. What is said to it
+        stands below the cell that asks, whatever else the cell does.
         """
         return shown(self._answered(self.bank.question(question_id), value))
 
@@ -224,8 +229,14 @@ class Quiz:
         """What a take that begins now asks, with the points of each question."""
         return {question.id: question.points for question in self.counted}
 
+    @property
+    def drawn(self) -> tuple[int, str]:
+        """The take and the seed that the learner's own numbers follow from: other ones, other numbers."""
+        return self.take, self.progress.seed(self.lesson, self.take)
+
     def _key(self, question: Question) -> str:
-        return draw.key(self.progress.seed(), self.take, question.id)
+        take, seed = self.drawn
+        return draw.key(seed, take, question.id)
 
     def _keep(self, question: Question, take: int, value: Any, result: Grade) -> Text | None:
         """Keep an answer; what to say if it does not go towards the result."""
@@ -236,7 +247,7 @@ class Quiz:
             self.lesson,
             question.id,
             take,
-            source_of(value) if code else _as_json(value),
+            source_of(value) if code else _as_json(question, value),
             result.fraction,
             question.points,
             retry=code,
@@ -259,10 +270,12 @@ def _known(language: Language) -> Language:
     return language
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(question: Question, value: Any) -> Any:
     """An answer as it is kept."""
+    if isinstance(question, OrderQuestion):
+        return list(ordering.as_order(value) or ())
     if isinstance(value, str):
         return value[:200]
     if isinstance(value, list | tuple | set | frozenset):
-        return sorted(str(each)[:200] for each in value)
+        return sorted({str(each)[:200] for each in value})
     return float(value)

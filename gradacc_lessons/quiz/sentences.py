@@ -11,6 +11,7 @@ from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     MultipleQuestion,
     NumberQuestion,
+    OrderQuestion,
     PredictQuestion,
     Question,
     SpotQuestion,
@@ -44,11 +45,23 @@ def right(question: Question, variables: Mapping[str, Number]) -> Text:
         case SpotQuestion():
             lines = Text(*(f" {words.OR.to(to)} ".join(map(str, question.line)) for to in LANGUAGES))
             return fill_texts(words.LINE, {"lines": lines})
+        case OrderQuestion():
+            return _in_order(question)
         case NumberQuestion():
             number, formula = _number(question.answer.value(variables)), f"({question.answer.text})"
             return joined([number, *([question.unit] if question.unit else []), Text(formula, formula)])
         case _:
             raise TypeError(f"{question.id} is decided by running something, not by its text")
+
+
+def _in_order(question: OrderQuestion) -> Text:
+    names = {item.id: item.text for item in question.items}
+    shown = [
+        Text(*(f"{place}. {names[each].to(to).rstrip('.')}" for to in LANGUAGES))
+        for place, each in enumerate(question.orders[0], start=1)
+    ]
+    order = joined(shown, "; ")
+    return order if len(question.orders) == 1 else fill_texts(words.ONE_ORDER, {"order": order})
 
 
 def _number(value: Any) -> Text:

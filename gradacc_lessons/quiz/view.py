@@ -96,7 +96,7 @@ class QuizView:
     def _draw(self) -> None:
         """Everything anew, for the question and the language as they stand; what was put in stays."""
         language, question = self.quiz.language, self.question
-        self._drawn = language, self.quiz.take
+        self._drawn = language, self.quiz.drawn
         self._head.value = self._in_language(self._heading())
         labels = {
             "hint": words.ASK_HINT, "solution": words.ASK_SOLUTION, "previous": words.PREVIOUS,
@@ -191,7 +191,7 @@ class QuizView:
             return
         if field.enter is not None:
             field.enter.answered()
-        if self._drawn[1] != self.quiz.take:  # begun anew in another notebook: this would be graded on other numbers
+        if self._drawn[1] != self.quiz.drawn:  # begun anew in another notebook, or a class joined: other numbers
             self._follow()
             return
         value = field.value()
@@ -244,8 +244,8 @@ class QuizView:
 
     def _follow(self) -> None:
         """Something was answered, measured or chosen, here or in another panel: show it."""
-        language, take = self._drawn
-        if take != self.quiz.take:
+        language, drawn = self._drawn
+        if drawn != self.quiz.drawn:
             self._begin_anew()
         elif language == self.quiz.language:
             self._draw_outcome()

@@ -52,6 +52,18 @@ MEASURED_DECIDES = Text(
 LINE = Text("line {lines}", "regel {lines}")
 OR = Text("or", "of")
 
+OUT_OF_PLACE = Text(
+    "The first that is out of place is number {place}: {name}.",
+    "De eerste die niet op zijn plaats staat, is nummer {place}: {name}.",
+)
+AT_TWO_PLACES = Text(
+    "This stands at {first} and at {second}: {name}. Give each a place of its own.",
+    "Dit staat op {first} én op {second}: {name}. Geef elk een eigen plaats.",
+)
+WITHOUT_A_PLACE = Text(
+    "This has no place yet: {name}. Give each a place.", "Dit heeft nog geen plaats: {name}. Geef elk een plaats."
+)
+
 RESULT = Text(
     "{points} of {of} points ({share}); {mark} passes.", "{points} van {of} punten ({share}); {mark} is voldoende."
 )
@@ -82,6 +94,10 @@ NUMBER_IN = Text("Your answer, in {unit}:", "Jouw antwoord, in {unit}:")
 FAULTY_LINE = Text("The faulty line:", "De foute regel:")
 CHOOSE_LINE = Text("choose a line", "kies een regel")
 LINE_NUMBER = Text("line {line}: {code}", "regel {line}: {code}")
+IN_ORDER = Text("Put these in order:", "Zet deze op volgorde:")
+PLACE_OF = Text("Place {place} of {total}:", "Plaats {place} van {total}:")
+CHOOSE_ITEM = Text("choose one", "kies er één")
+ONE_ORDER = Text("one right order: {order}", "één goede volgorde: {order}")
 LISTING = Text("Listing with line numbers", "Listing met regelnummers")
 WRITE_IN_CELL = Text(
     "Write it in a cell of this notebook, run the cell, then come back and check. Begin with:",

@@ -23,7 +23,9 @@ def found(path: Path) -> list[str]:
 def test_the_banks_of_the_course_and_the_small_bank_have_no_problems() -> None:
     assert check_banks(course_folder("quizzes")) == []
     assert check_banks(BANKS) == []
-    assert summary(BANKS) == ("1 bank, 7 questions (1 choice, 1 code, 1 multiple, 1 number, 2 predict, 1 spot)")
+    assert summary(BANKS) == (
+        "2 banks, 9 questions (1 choice, 1 code, 1 multiple, 1 number, 2 order, 2 predict, 1 spot)"
+    )
 
 
 EDITS = {

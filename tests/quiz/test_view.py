@@ -1,9 +1,8 @@
 """The view, driven as a learner does: every control is moved, every button pressed, in both languages."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from html.parser import HTMLParser
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -12,6 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 import pytest
+from quiz.panel import every, one, press, said, shown, text_of
 
 from gradacc_lessons.progress import Progress
 from gradacc_lessons.quiz import fields
@@ -28,41 +28,6 @@ KINDS = ["small-choice", "small-multiple", "small-number", "small-spot", "small-
 IN_CORE_OF_BOTH = {
     "HTML", "ToggleButtons", "VBox", "HBox", "Button", "RadioButtons", "Checkbox", "Text", "Dropdown", "QuizBox",
 }  # fmt: skip
-
-
-def every(widget: widgets.Widget) -> Iterator[widgets.Widget]:
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from every(child)
-
-
-def one(view: QuizView, kind: type) -> Any:
-    """The only control of that kind (the language switch is none)."""
-    (found,) = [widget for widget in every(view._place) if isinstance(widget, kind)]
-    return found
-
-
-def press(view: QuizView, name: str) -> None:
-    button = view.buttons[name]
-    assert button.layout.display != "none", f"{name} is not shown"
-    button.click()
-
-
-def shown(view: QuizView) -> set[str]:
-    return {name for name, button in view.buttons.items() if button.layout.display != "none"}
-
-
-def said(view: QuizView) -> str:
-    assert view._status.value.count('role="status"') == 1
-    return text_of(view._status.value)
-
-
-def text_of(html: str) -> str:
-    parts: list[str] = []
-    parser = HTMLParser()
-    parser.handle_data = parts.append  # type: ignore[method-assign]
-    parser.feed(html)
-    return " ".join(" ".join(parts).split())
 
 
 @pytest.fixture
@@ -198,6 +163,24 @@ def test_functions_are_looked_up_in_the_notebook(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     shell.run_cell("def f(): return 5")
     assert fields._from_notebook("f")() == 5 and fields._from_notebook("g") is None
+
+
+def test_who_joins_a_class_in_mid_quiz_is_shown_its_numbers_before_they_are_graded(quiz: Quiz) -> None:
+    view = single(quiz, "small-number")
+    before, code = quiz.variables("small-number"), 0
+    while quiz.variables("small-number") == before:  # by chance a class has the same ones
+        Progress(quiz.progress.file).join(f"code {code}")  # another process
+        code += 1
+    one(view, widgets.Text).value = str(before["b"] * before["n"])
+    press(view, "answer")
+    drawn = quiz.variables("small-number")
+    assert quiz.given("small-number") is None
+    assert f"Micro-batches of {drawn['b']}, N = {drawn['n']}." in text_of(view._ask.value)
+    one(view, widgets.Text).value = str(drawn["b"] * drawn["n"])
+    press(view, "answer")
+    assert said(view).startswith("✓ Right.")
+    Progress(quiz.progress.file).join("later")
+    assert quiz.variables("small-number") == drawn  # this take has begun
 
 
 # Hints, solutions, moving on
