@@ -87,8 +87,8 @@ def two_units(
 
 def highest(data: pd.DataFrame, which: str = "wrong") -> tuple[int, float]:
     """The update with the highest learning rate, and that."""
-    at = data[f"rate_{which}"].idxmax()
-    return int(data["update"][at]), float(data[f"rate_{which}"][at])
+    row = data.iloc[int(data[f"rate_{which}"].to_numpy().argmax())]
+    return int(row["update"]), float(row[f"rate_{which}"])
 
 
 def still_from(data: pd.DataFrame, which: str = "wrong") -> int | None:
