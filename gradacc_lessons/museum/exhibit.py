@@ -32,8 +32,8 @@ class Exhibit(ABC):
     """What the user saw, as the thread tells it; its numbers are theirs."""
     number_name: ClassVar[Text]
     """What `measure` gives, with its unit."""
-    expected: ClassVar[tuple[str, str]]
-    """`measure` with the bug and after the fix, in the digits in which both are told: ("4", "1")."""
+    expected: ClassVar[tuple[float, float]]
+    """What `measure` gives with the bug and after the fix, to within 5 %; 0 stands for rounding errors."""
     fix: ClassVar[Text]
     """What was changed."""
     explanation: ClassVar[Text]

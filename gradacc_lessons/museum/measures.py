@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -54,6 +55,28 @@ def first_error(scene: Scene, loop: Loop) -> float:
     """How far the first gradient that is applied is from the whole window's, as a share of that one's length."""
     right = whole_gradient(scene)
     return float((gradients_applied(scene, loop)[0] - right).norm() / right.norm())
+
+
+def lengths(scene: Scene, loop: Loop, epochs: int = 1) -> list[int]:
+    """How many losses the loop takes before each update."""
+    taken, found, loss_fn = 0, list[int](), scene.loss_fn
+
+    def counting(model: nn.Module, batch: Batch) -> Tensor:
+        nonlocal taken
+        taken += 1
+        return loss_fn(model, batch)
+
+    def before_update(*_: Any) -> None:
+        nonlocal taken
+        found.append(taken)
+        taken = 0
+
+    hook = scene.optimizer.register_step_pre_hook(before_update)
+    try:
+        replace(scene, loss_fn=counting).run(loop, epochs)
+    finally:
+        hook.remove()
+    return found
 
 
 def gradient_error(parts: tuple[Any, ...], micro_batch_size: int) -> float:

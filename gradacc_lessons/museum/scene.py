@@ -1,8 +1,9 @@
 """What the loops of the museum run on: a real model, real data, an optimizer, and what a loop may ask for."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,8 +14,8 @@ from gradacc_lessons.accumulation import Batch, split
 from gradacc_lessons.tasks import Task, digits
 
 Loop = Callable[..., Any]
-N, MICRO_BATCHES, SIZE = 4, 10, 8
-"""Ten micro-batches of eight examples and N = 4: two full windows and a short one."""
+N, MICRO_BATCHES, SIZE = 4, 8, 8
+"""Eight micro-batches of eight examples and N = 4: two windows."""
 
 
 @dataclass
@@ -40,8 +41,10 @@ class Scene:
         """Call `loop` for each epoch, with the keywords it takes."""
         taken = inspect.signature(loop).parameters
         keywords = {name: value for name, value in self.offered.items() if name in taken}
-        for _ in range(epochs):
-            loop(self.model, self.optimizer, self.micro_batches, self.loss_fn, self.accumulation_steps, **keywords)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's, about the very bug
+            for _ in range(epochs):
+                loop(self.model, self.optimizer, self.micro_batches, self.loss_fn, self.accumulation_steps, **keywords)
 
 
 def micro_batches_of(task: Task, count: int = MICRO_BATCHES, size: int = SIZE) -> list[Batch]:
@@ -50,13 +53,34 @@ def micro_batches_of(task: Task, count: int = MICRO_BATCHES, size: int = SIZE) -
 
 
 def digits_scene(
-    micro_batches: int = MICRO_BATCHES, size: int = SIZE, learning_rate: float = 0.1, accumulation_steps: int = N
+    micro_batches: int = MICRO_BATCHES,
+    size: int = SIZE,
+    *,
+    accumulation_steps: int = N,
+    learning_rate: float = 0.1,
+    dtype: torch.dtype = torch.float64,
 ) -> Scene:
-    """The digits' MLP in float64, with plain SGD."""
-    task = digits(dtype=torch.float64)
+    """The digits' MLP, with plain SGD."""
+    task = digits(dtype=dtype)
     model = task.build_model(0)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
-    return Scene(
-        model, optimizer, micro_batches_of(task, micro_batches, size), task.loss_fn, accumulation_steps,
-        offered={"count": task.count},
-    )  # fmt: skip
+    batches = micro_batches_of(task, micro_batches, size)
+    return Scene(model, optimizer, batches, task.loss_fn, accumulation_steps, {"count": task.count})
+
+
+class WithLoss(nn.Module):
+    """A model that returns its loss, as those of transformers do."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """The mean loss of a micro-batch."""
+        return nn.functional.cross_entropy(self.body(images), labels)
+
+
+def returning_its_loss(scene: Scene) -> Scene:
+    """The same scene, with a model that returns its loss: a tape then sees by what that is multiplied."""
+    model = WithLoss(scene.model)
+    return replace(scene, model=model, loss_fn=lambda net, batch: net(*batch))

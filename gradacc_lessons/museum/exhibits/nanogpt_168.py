@@ -6,7 +6,7 @@ from gradacc_lessons.museum.measures import first_length
 from gradacc_lessons.text import Text
 
 
-class Exhibit168(LoopExhibit):
+class NanoGPT168(LoopExhibit):
     """karpathy/nanoGPT, issue 168."""
 
     project, year = "nanoGPT", 2023
@@ -25,7 +25,7 @@ class Exhibit168(LoopExhibit):
         "length of the first gradient applied, as a multiple of the full batch's (N = 4)",
         "lengte van de eerste toegepaste gradient, als veelvoud van die van de volle batch (N = 4)",
     )
-    expected = ("4", "1")
+    expected = (4.0, 1.0)
     fix = Text("Divide each loss by N before its backward.", "Deel elke loss door N, vóór zijn backward.")
     explanation = Text(
         "backward adds to .grad. Four means added up are four times a mean. Adam divides by the size of the gradient, "
