@@ -37,7 +37,8 @@ def answer(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     loop: Any = None
     stage = "load"
     try:
-        sys.path[:] = header["sys_path"]
+        if header["sys_path"] is not None:  # else the worker's own is right
+            sys.path[:] = header["sys_path"]
         source = _Source(header["source"])
         loop = source.fetch()
         stage = "run"

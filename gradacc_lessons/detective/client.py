@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -58,13 +58,17 @@ class Reply(Answer):
 class Worker:
     """One worker process; started at the first question, and again when it has died."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
-        self._command = command
+    def __init__(self, command: Sequence[str] = COMMAND, environment: Mapping[str, str] | None = None) -> None:
+        self._command, self._environment = command, environment
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._owner = 0
         self._ready = self._taken = self._over = False
+
+    def import_path(self) -> list[str] | None:
+        """Where a check finds what the learner's code imports; None for where the worker finds its own."""
+        return import_path()
 
     @property
     def pid(self) -> int | None:
@@ -95,7 +99,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env=environment(),
+                env=environment() if self._environment is None else self._environment,
                 start_new_session=True,
             )
             if self._owner == 0:
@@ -229,7 +233,8 @@ def ask_for(
     """Have the function of `source` checked and read what comes back. `wanted` and `arrays` are what this mode takes:
     specs and their arrays, nothing, calls. WorkerError when the checking process does not work."""
     nonce = secrets.token_hex(16)
-    header = {"mode": mode, "nonce": nonce, "time_limit": time_limit, "source": source, "sys_path": import_path()}
+    header = {"mode": mode, "nonce": nonce, "time_limit": time_limit, "source": source}
+    header["sys_path"] = WORKER.import_path()
     answer = ask(pack({**header, **wanted}, arrays), time_limit)
     try:
         said, found = unpack(answer.frame)
@@ -238,6 +243,12 @@ def ask_for(
     if answer.reason is not None or said.get("nonce") != nonce:  # a check that was ended has said nothing
         return Reply(**vars(answer))
     return Reply(**vars(answer), header=said, arrays=found)
+
+
+def use(worker: Worker) -> None:
+    """Have every further check of this process made by `worker`."""
+    global WORKER
+    WORKER = worker
 
 
 def warm_up() -> None:

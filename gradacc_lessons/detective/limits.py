@@ -34,15 +34,16 @@ def checked(time_limit: float) -> float:
     return time_limit
 
 
-def confine(time_limit: float) -> None:
-    """Put the calling process under the limits that its platform has."""
+def confine(time_limit: float, held: int | None = None) -> None:
+    """Put the calling process under the limits that its platform has; `held` is its address space in bytes, if that
+    was asked for before."""
     import resource
 
     seconds = int(time_limit) + 2
     signal.alarm(seconds)  # in case nobody is left to watch
     wanted = {"RLIMIT_CPU": seconds, "RLIMIT_FSIZE": FILE_LIMIT, "RLIMIT_CORE": 0}
     if ENFORCED_BY_KERNEL:
-        wanted["RLIMIT_AS"] = _address_space() + MEMORY_LIMIT
+        wanted["RLIMIT_AS"] = (held or address_space()) + MEMORY_LIMIT
     for name, soft in wanted.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
@@ -51,7 +52,8 @@ def confine(time_limit: float) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def _address_space() -> int:
+def address_space() -> int:
+    """Bytes of addresses that the calling process has, on Linux."""
     with open("/proc/self/statm") as numbers:
         return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -5,15 +5,18 @@ forked child that is limited, watched and ended with everything it started. It r
 fork of a process whose backward has used threads hangs. It ends when its parent does.
 
 Run it as `python -m gradacc_lessons.detective.worker`; with `--once` (where fork does not exist) it answers one
-request in this same process.
+request in this same process. With `--jail MODULE,…`, inside the sandbox of a class, each check is locked in by itself,
+and says so if its code has changed what measures it; the modules are imported beforehand.
 """
 
 import gc
+import importlib
 import os
 import selectors
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +53,8 @@ def read_blob(fd: int) -> bytes:
     return read_exactly(fd, LENGTH.unpack(read_exactly(fd, LENGTH.size))[0])
 
 
-def warm_up() -> None:
-    """Import what every check needs, and make torch's lazy parts load; no backward here."""
+def warm_up(modules: Sequence[str] = ()) -> None:
+    """Import what every check needs, `modules` too, and make torch's lazy parts load; no backward here."""
     import torch
 
     torch.set_num_threads(1)
@@ -65,6 +68,8 @@ def warm_up() -> None:
         optimizer = kind([parameter], lr=0.1)
         optimizer.step()
         torch.optim.lr_scheduler.LambdaLR(optimizer, lambda tick: 1.0)
+    for module in modules:
+        importlib.import_module(module)
 
 
 @dataclass
@@ -93,14 +98,21 @@ class Watch:
         self.reason = self.reason or next((name for name, passed in bounds.items() if passed), None)
 
 
-def check(header: dict[str, Any], arrays: dict[str, Array], parent: int) -> tuple[dict[str, Any], bytes]:
-    """Fork, watch and end one check. Returns how it ended, and the raw answer."""
+Answering = Callable[[dict[str, Any], dict[str, Array]], bytes]
+
+
+def check(
+    header: dict[str, Any], arrays: dict[str, Array], parent: int, jailed: Answering | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """Fork, watch and end one check. Returns how it ended, and the raw answer.
+
+    With `jailed`, the fork is locked in, and answers with that."""
     result_in, result_out = os.pipe()
     print_in, print_out = os.pipe()
     watch = Watch(time.monotonic() + header["time_limit"])
     me, pid = os.getpid(), os.fork()
     if pid == 0:
-        _be_the_child(header, arrays, result_out, print_out, me)
+        _be_the_child(header, arrays, result_out, print_out, me, jailed)
     try:
         os.close(result_out)
         os.close(print_out)
@@ -116,7 +128,12 @@ def check(header: dict[str, Any], arrays: dict[str, Array], parent: int) -> tupl
 
 
 def _be_the_child(
-    header: dict[str, Any], arrays: dict[str, Array], result_out: int, print_out: int, worker: int
+    header: dict[str, Any],
+    arrays: dict[str, Array],
+    result_out: int,
+    print_out: int,
+    worker: int,
+    jailed: Answering | None,
 ) -> None:
     """Never returns: os._exit, so that nothing of the worker runs twice."""
     try:
@@ -130,10 +147,16 @@ def _be_the_child(
         os.dup2(result_out, 3)
         os.closerange(4, 4096)  # the worker's own pipes are none of its business
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
-        limits.confine(header["time_limit"])
+        held = None
+        if jailed:
+            from gradacc_lessons.detective import jail
+
+            held = limits.address_space()  # in there, there may be no /proc to ask
+            jail.enter()
+        limits.confine(header["time_limit"], held)
         from gradacc_lessons.detective.child import answer
 
-        frame = memoryview(answer(header, arrays))
+        frame = memoryview((jailed or answer)(header, arrays))
         while frame:
             frame = frame[os.write(3, frame) :]
     except MemoryError:  # there was not even enough left to say so
@@ -187,15 +210,20 @@ def _collect(selector: selectors.BaseSelector, watch: Watch, result_in: int, wai
     return read
 
 
-def serve() -> None:
-    """Answer requests until the parent closes the pipe or is gone."""
+def serve(jail: Sequence[str] | None = None) -> None:
+    """Answer requests until the parent closes the pipe or is gone; `jail` holds what to import if checks are jailed."""
     requests, replies, parent = os.dup(0), os.dup(1), os.getppid()
     devnull = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):  # learners' code must not find our pipes there
         os.dup2(devnull, standard)
     limits.adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    warm_up()
+    warm_up(jail or ())
+    jailed = None
+    if jail is not None:
+        from gradacc_lessons.detective.untouched import watched
+
+        jailed = watched()
     gc.freeze()  # or the first collection in each child would copy what it shares with this process
     write_all(replies, b"ready")
     selector = selectors.DefaultSelector()
@@ -206,7 +234,7 @@ def serve() -> None:
         try:
             header, arrays = unpack(read_blob(requests))
             write_all(replies, b"taken")  # from here on, the end of this process is the doing of the check
-            ending, frame = check(header, arrays, parent)
+            ending, frame = check(header, arrays, parent, jailed)
             write_all(replies, pack(ending), frame)
         except (EOFError, BrokenPipeError):
             return
@@ -224,4 +252,7 @@ def serve_once() -> None:
 
 
 if __name__ == "__main__":
-    serve_once() if "--once" in sys.argv else serve()
+    if "--once" in sys.argv:
+        serve_once()
+    else:
+        serve(sys.argv[2].split(",") if sys.argv[1:2] == ["--jail"] else None)

@@ -1,0 +1,208 @@
+"""Where code that was handed in runs: the detective's worker inside bubblewrap, without network, home or files.
+
+What the worker sees is Python, its packages and this course without its solutions, all of it read-only. Each check is
+locked in once more by itself (detective.jail). What comes back is read with distrust; the verdict is made out here.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import gradacc_lessons
+from gradacc_lessons.detective import client
+from gradacc_lessons.detective.client import Answer, Worker
+from gradacc_lessons.detective.wire import WireError, pack, unpack
+
+Kind = Literal["sandbox", "unsafe"]
+NOBODY = 54321
+"""A user id that no account has: as root, limits on processes would bind nothing."""
+PROBE_SECONDS = 60.0
+PYTHON = (sys.executable, "-P")
+NEEDED = (
+    "gradacc_lessons.quiz.judge_fit",
+    "gradacc_lessons.quiz.judge_norm",
+    "gradacc_lessons.quiz.try_sum",
+    "gradacc_lessons.quiz.examine_parts",
+    "gradacc_lessons.detective.written",
+)
+"""Modules with which functions are tried out over there: loaded once, before any code that was handed in."""
+HIDDEN = ("quiz/exercises*.py", "quiz/__pycache__/exercises*", "detective/oracle.py", "detective/__pycache__/oracle*")
+"""Files of the course that hold right answers; over there they are empty."""
+MOST_ANSWER = 2**20
+"""Bytes of an answer; an honest one takes some 100 kB."""
+NO_JAIL = 87
+"""Exit code of a check that could not be locked in (detective.jail)."""
+
+
+class SandboxError(RuntimeError):
+    """There is no sandbox on this machine, or it stopped working; the text says why and what to do."""
+
+
+class Tampered(Exception):
+    """The code that was handed in replaced what measures it; `names` says what."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+class Sandboxed(Worker):
+    """The worker in the sandbox, or with `unsafe` outside of one, and what it says read with distrust."""
+
+    def __init__(self, kind: Kind) -> None:
+        inside = kind == "sandbox"
+        super().__init__(command() if inside else client.COMMAND, {} if inside else None)
+        self.kind = kind
+
+    def import_path(self) -> list[str] | None:
+        """The worker's own: nothing of this machine's folders is told to what was handed in."""
+        return None
+
+    def ask(self, request: bytes, time_limit: float) -> Answer:
+        """Have one request checked. Tampered if its code changed what measures it; SandboxError if nothing ran."""
+        answer = super().ask(request, time_limit)
+        if answer.code == NO_JAIL and not answer.frame:
+            raise SandboxError("a check could not be locked in, so its code was not run; try again")
+        if len(answer.frame) > MOST_ANSWER:
+            return Answer(b"", "answer", answer.code)
+        try:
+            header, arrays = unpack(answer.frame)
+        except WireError:
+            return answer
+        if header.get("status") == "tampered" and header.get("nonce") == unpack(request)[0]["nonce"]:
+            raise Tampered([str(name)[:60] for name in header.get("changed", [])][:3])
+        return Answer(pack(_without_files(header), arrays), answer.reason, answer.code)
+
+
+def _without_files(header: dict[str, Any]) -> dict[str, Any]:
+    """Messages quote the line of a file that an answer names: not of a file of this machine."""
+    if header.get("file") is not None and not str(header["file"]).startswith("<"):
+        return {**header, "file": None, "line": None}
+    return header
+
+
+def use(kind: Kind) -> None:
+    """Have every further check of this process made there; SandboxError if there is no sandbox."""
+    if kind == "sandbox":
+        command()
+    client.use(Sandboxed(kind))
+
+
+@cache
+def command() -> tuple[str, ...]:
+    """How the worker is started inside the sandbox; SandboxError says what is missing."""
+    refused = None
+    for prefix in _ways():
+        try:
+            _probe(prefix)
+        except SandboxError as error:
+            refused = refused or error
+        else:
+            return (*prefix, *PYTHON, "-m", "gradacc_lessons.detective.worker", "--jail", ",".join(NEEDED))
+    raise refused or SandboxError("the sandbox cannot run as root here: run the command as another user")
+
+
+def missing() -> str | None:
+    """Why there is no sandbox here, in a sentence; None if there is one."""
+    try:
+        command()
+    except SandboxError as error:
+        return str(error)
+    return None
+
+
+def environment() -> dict[str, str]:
+    """All that the worker is told: nothing of the grader's own."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    return {
+        **single,
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": "/tmp",
+        "CUDA_VISIBLE_DEVICES": "",
+        "MALLOC_ARENA_MAX": "1",
+        "PYTHONPATH": str(_package().parent),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def _ways() -> list[list[str]]:
+    """Ways to start the sandbox here, the best first. Limits on processes do not bind root, so none runs as root."""
+    program = shutil.which("bwrap") if sys.platform.startswith("linux") else None
+    if program is None:
+        raise SandboxError("the sandbox needs Linux and bubblewrap: sudo apt-get install bubblewrap")
+    apart = ["--die-with-parent", "--new-session", "--hostname", "sandbox", *_view(), "--clearenv"]
+    apart += [part for name, value in environment().items() for part in ("--setenv", name, value)]
+    plain = [program, "--unshare-all", "--cap-drop", "ALL", *apart]
+    if os.geteuid() != 0:
+        return [plain]
+    ways = []
+    if setpriv := shutil.which("setpriv"):
+        become = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
+        spaces = [f"--unshare-{each}" for each in ("pid", "net", "ipc", "uts")]
+        powers = [part for name in ("SETUID", "SETGID", "SETPCAP") for part in ("--cap-add", f"CAP_{name}")]
+        # Root binds folders that only it may read, and becomes nobody inside; else nobody starts it.
+        inside = [*become, "--bounding-set=-all", "--inh-caps=-all"]
+        ways = [[program, *spaces, "--cap-drop", "ALL", *powers, *apart, *inside], [*become, *plain]]
+    # Root of a user namespace, as some containers have it, is somebody else outside, and limits bind it.
+    return ways if _is_root_of_the_machine() else [*ways, plain]
+
+
+def _is_root_of_the_machine() -> bool:
+    return Path("/proc/self/uid_map").read_text(encoding="ascii").split()[1] == "0"
+
+
+def _view() -> list[str]:
+    """What is seen inside: the system, Python and the course without its solutions, read-only."""
+    view = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
+    for name in ("bin", "sbin", "lib", "lib64"):
+        folder = Path("/", name)
+        if folder.is_symlink():
+            view += ["--symlink", os.readlink(folder), str(folder)]
+        elif folder.is_dir():
+            view += ["--ro-bind", str(folder), str(folder)]
+    view += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+    package = _package()
+    for folder in dict.fromkeys([Path(sys.base_prefix), Path(sys.prefix), package]):
+        if not folder.is_relative_to("/usr"):
+            above = [part for each in reversed(folder.parents[:-1]) for part in ("--perms", "0755", "--dir", str(each))]
+            view += [*above, "--ro-bind", str(folder), str(folder)]
+    for file in sorted(file for pattern in HIDDEN for file in package.glob(pattern)):
+        view += ["--ro-bind", "/dev/null", str(file)]
+    if (package / "_course").is_dir():
+        view += ["--tmpfs", str(package / "_course")]
+    return [*view, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _package() -> Path:
+    return Path(str(gradacc_lessons.__file__)).resolve().parent
+
+
+def _probe(prefix: list[str]) -> None:
+    """Start the sandbox once, and lock a process in as a check is; SandboxError says what does not work."""
+    word = secrets.token_hex(8)
+    script = f"from gradacc_lessons.detective import jail; jail.enter(); print({word!r})"
+    try:
+        ended = subprocess.run(
+            [*prefix, *PYTHON, "-c", script],
+            env={},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxError(f"the sandbox does not start: {error}") from None
+    if ended.returncode != 0 or ended.stdout.strip() != word:
+        said = (ended.stderr.strip().splitlines() or ["the kernel allows no namespaces inside of it"])[-1]
+        raise SandboxError(
+            f"the sandbox does not work here: {said[:200]}. It needs user namespaces, and Python and the course in"
+            f" folders that every user may read; they are in {sys.prefix} and {_package()}"
+        )
