@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradacc_lessons.accumulation import accumulate as accumulate
+    from gradacc_lessons.certificate.certificate import Certificate as Certificate
     from gradacc_lessons.detective.diagnose import Diagnosis as Diagnosis
     from gradacc_lessons.detective.diagnose import diagnose as diagnose
     from gradacc_lessons.detective.examine import Examination as Examination
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME_OF = {
+    "Certificate": "gradacc_lessons.certificate.certificate",
     "Recipe": "gradacc_lessons.recipe",
     "accumulate": "gradacc_lessons.accumulation",
     "diagnose": "gradacc_lessons.detective.diagnose",
@@ -43,6 +45,7 @@ _HOME_OF = {
 }
 
 __all__ = [
+    "Certificate",
     "Diagnosis",
     "Examination",
     "MemoryProfile",

@@ -9,19 +9,14 @@ import click
 
 from gradacc_lessons import __version__
 from gradacc_lessons.cli_authors import notebooks, publish
-from gradacc_lessons.cli_output import one_sentence, printable, report, say
+from gradacc_lessons.cli_certificate import certificate, verify
+from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, report, say
 from gradacc_lessons.patience import patience
 from gradacc_lessons.recipe import OptimizerKernel, OptimizerName, Precision, Recipe
-from gradacc_lessons.text import LANGUAGES, Language
+from gradacc_lessons.text import Language
 
 if TYPE_CHECKING:
     from gradacc_lessons.detective.scenarios import Scope
-
-LANGUAGE = click.option(
-    "--language",
-    type=click.Choice(LANGUAGES),
-    help="The language of the answer; without it, the one you chose in the lessons.",
-)
 
 PRECISIONS = {"fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
 """Short names that people use."""
@@ -248,6 +243,8 @@ def plan(
 
 main.add_command(publish)
 main.add_command(notebooks)
+main.add_command(certificate)
+main.add_command(verify)
 
 if __name__ == "__main__":
     main()

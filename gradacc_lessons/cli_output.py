@@ -7,6 +7,14 @@ from contextlib import contextmanager
 
 import click
 
+from gradacc_lessons.text import LANGUAGES
+
+LANGUAGE = click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    help="The language of the answer; without it, the one you chose in the lessons.",
+)
+
 STEERING = ("Cc", "Cf", "Cs")
 """Unicode's control and format characters, and halves of characters that no encoding has."""
 

@@ -7,7 +7,7 @@ content. Each lesson is a result in percent.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid5
 
 from gradacc_lessons import __version__, canonical
@@ -70,6 +70,13 @@ class Credential:
     def title(self) -> str:
         """What it is called."""
         return str(self.content["name"])
+
+    @property
+    def kind(self) -> Kind:
+        """Which lessons it is for; "lessons" if it is a kind that this version does not know."""
+        kinds: tuple[Kind, ...] = get_args(Kind)
+        own = {_achievement_id(kind): kind for kind in kinds}
+        return own.get(self.content["credentialSubject"]["achievement"]["id"], "lessons")
 
     @property
     def language(self) -> Language:
@@ -157,7 +164,7 @@ def moment(text: str) -> datetime:
 def _achievement(
     lessons: Mapping[str, float], titles: Mapping[str, str], kind: Kind, by_learner: bool, language: Language
 ) -> Json:
-    own_id = f"urn:uuid:{uuid5(NAMESPACE_OID, f'gradacc-lessons/{kind}')}"
+    own_id = _achievement_id(kind)
     return {
         "id": own_id,
         "type": ["Achievement"],
@@ -179,6 +186,10 @@ def _achievement(
             for lesson in lessons
         ],
     }
+
+
+def _achievement_id(kind: str) -> str:
+    return f"urn:uuid:{uuid5(NAMESPACE_OID, f'gradacc-lessons/{kind}')}"
 
 
 def _percent(share: float) -> int:

@@ -31,6 +31,12 @@ def sign(claims: dict[str, Any], key: SigningKey, kind: str) -> str:
     return PyJWS().encode(canonical.canonical(claims), key.private, ALGORITHM, headers, sort_headers=True)
 
 
+def assembled(claims: dict[str, Any], did: str, kind: str, signature: bytes) -> str:
+    """The token that has this signature, which may be wrong; `read` finds out."""
+    header = {"alg": ALGORITHM, "kid": _kid(did), "typ": kind}
+    return ".".join(map(_base64, (canonical.canonical(header), canonical.canonical(claims), signature)))
+
+
 def read(token: str, kind: str) -> tuple[str, dict[str, Any]]:
     """The issuer's did:key and the claims of a token whose signature is right; CertificateError says what is wrong."""
     if len(token) > LONGEST or not TOKEN.fullmatch(token):
@@ -42,7 +48,7 @@ def read(token: str, kind: str) -> tuple[str, dict[str, Any]]:
         raise _changed() from None
     claims = _json(payload)
     _, body, signature = token.split(".")
-    if [_base64(payload), _base64(_bytes(signature))] != [body, signature] or canonical.canonical(claims) != payload:
+    if [_base64(payload), _base64(decoded(signature))] != [body, signature] or canonical.canonical(claims) != payload:
         raise CertificateError(
             "it is not written as a certificate is: its signature fits, its form does not",
             "het is niet geschreven zoals een certificaat: de handtekening klopt, de vorm niet",
@@ -50,10 +56,18 @@ def read(token: str, kind: str) -> tuple[str, dict[str, Any]]:
     return did, claims
 
 
+def decoded(part: str) -> bytes:
+    """The bytes of one of a token's three parts; CertificateError if it is no base64."""
+    try:
+        return urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except ValueError:
+        raise _changed() from None
+
+
 def _issuer(token: str, kind: str) -> str:
     """Whose signature the header names."""
     head = token.partition(".")[0]
-    header = _json(_bytes(head))
+    header = _json(decoded(head))
     algorithm = header.get("alg")
     if algorithm != ALGORITHM:
         named = str(algorithm)[:20]
@@ -90,13 +104,6 @@ def _json(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CertificateError("it holds no object", "er staat geen object in")
     return value
-
-
-def _bytes(part: str) -> bytes:
-    try:
-        return urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    except ValueError:
-        raise _changed() from None
 
 
 def _base64(raw: bytes) -> str:

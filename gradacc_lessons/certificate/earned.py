@@ -1,0 +1,77 @@
+"""Which lessons a certificate needs, and which of them this learner has passed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradacc_lessons.course import course_folder
+from gradacc_lessons.progress import PASS_MARK, LessonResult, Progress
+from gradacc_lessons.text import Text
+
+CORE = ("00", "01", "02", "03", "04", "05", "07")
+"""Numbers of the core lessons."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How somebody stands in a lesson that a certificate needs."""
+
+    lesson: str
+    """Its name; only its number if the installed course does not have it."""
+    share: float
+    """Of its quiz's points, in the best take."""
+    passed: bool
+    """Whether that is enough."""
+    words: Text
+    """The same in words."""
+
+
+def standings(progress: Progress, *, full: bool, bank_folder: Path | None = None) -> tuple[Standing, ...]:
+    """For each lesson that the certificate needs, in order: the core lessons or all that are installed."""
+    folder = bank_folder or course_folder("quizzes")
+    installed = {bank.stem[:2]: bank.stem for bank in sorted(folder.glob("[0-9][0-9]_*.yaml"))}
+    results = {result.lesson: result for result in progress.results()}
+    numbers: Sequence[str] = tuple(installed) if full else CORE
+    return tuple(_standing(number, installed.get(number), results) for number in numbers)
+
+
+def _standing(number: str, lesson: str | None, results: dict[str, LessonResult]) -> Standing:
+    if lesson is None:
+        return Standing(
+            number, 0.0, False, Text("not in this copy of the course", "zit niet in deze versie van de cursus")
+        )
+    result = results.get(lesson)
+    if result is None:
+        return Standing(lesson, 0.0, False, Text("not begun", "niet begonnen"))
+    if result.passed:
+        return Standing(lesson, result.best, True, Text(f"{result.best:.0%}, passed", f"{result.best:.0%}, gehaald"))
+    unanswered = result.questions - result.answered
+    return Standing(
+        lesson,
+        result.best,
+        False,
+        Text(
+            f"{result.best:.0%}, and {PASS_MARK:.0%} passes; {unanswered} of {result.questions} questions are open",
+            f"{result.best:.0%}, en {PASS_MARK:.0%} is nodig; {unanswered} van {result.questions} vragen staan open",
+        )
+        if unanswered
+        else Text(
+            f"{result.best:.0%}, and {PASS_MARK:.0%} passes; begin another take",
+            f"{result.best:.0%}, en {PASS_MARK:.0%} is nodig; begin een nieuwe poging",
+        ),
+    )
+
+
+def still_missing(needed: Sequence[Standing], *, full: bool) -> Text:
+    """What is missing, lesson by lesson."""
+    missing = [each for each in needed if not each.passed]
+    width = max(len(each.lesson) for each in missing)
+    kind_en, kind_nl = ("full", "volledige") if full else ("core", "basis")
+    lines_en = [f"  {each.lesson:<{width}}  {each.words.en}" for each in missing]
+    lines_nl = [f"  {each.lesson:<{width}}  {each.words.nl}" for each in missing]
+    dutch = f"het {kind_nl} certificaat" if full else f"het {kind_nl}certificaat"
+    return Text(
+        f"Not yet: for the {kind_en} certificate {len(missing)} of {len(needed)} lessons are missing.\n"
+        + "\n".join(lines_en),
+        f"Nog niet: voor {dutch} ontbreken {len(missing)} van de {len(needed)} lessen.\n" + "\n".join(lines_nl),
+    )
