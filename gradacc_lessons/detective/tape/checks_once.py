@@ -9,9 +9,16 @@ from gradacc_lessons.detective.tape.windows import Window
 from gradacc_lessons.detective.tape.wording import found
 
 
+def spoiled(view: View) -> Iterator[Finding]:
+    """Gradients that are not finite, and stay in place after whoever clips or unscales has seen them."""
+    if kept := [window for window in view.windows if _spoiled(window)]:
+        seen = next(event for event in kept[0].of("clip", "unscale") if not event.finite)
+        yield found("not_finite_kept", kept, window=kept[0].number, micro_batch=seen.micro_batch)
+
+
 def clips(view: View) -> Iterator[Finding]:
     """Clipping before the window is complete, or after its update."""
-    if inside := [window for window in view.windows if _before_another_backward(window, "clip")]:
+    if inside := [one for one in view.windows if _before_another_backward(one, "clip") and not _spoiled(one)]:
         first = inside[0]
         yield found("clip_every_micro_batch", inside, window=first.number, clips=len(first.of("clip")))
         return
@@ -31,7 +38,7 @@ def unscales(view: View) -> Iterator[Finding]:
         norm, scale = clip.norm or 0.0, clip.scaled or 1.0
         said = {"window": window.number, "norm": norm, "scale": scale, "small": norm / scale}
         yield found("clip_scaled_gradients", [window for window, _ in early], **said)
-    if inside := [window for window in view.windows if _before_another_backward(window, "unscale")]:
+    if inside := [one for one in view.windows if _before_another_backward(one, "unscale") and not _spoiled(one)]:
         yield found("unscale_inside_window", inside, window=inside[0].number)
     elif twice := [window for window in view.windows if len(window.of("unscale")) > 1]:
         first = twice[0]
@@ -71,11 +78,16 @@ def _places(window: Window, kind: Kind) -> int:
     return len({event.micro_batch for event in window.of(kind)})
 
 
-def _before_another_backward(window: Window, kind: Kind) -> bool:
-    """Whether it happened to a gradient to which this window added afterwards."""
+def _spoiled(window: Window) -> bool:
+    """Whether it was seen that its gradient is not finite, and backward added to it all the same."""
+    return any(_before_another_backward(window, kind, finite=False) for kind in ("clip", "unscale"))
+
+
+def _before_another_backward(window: Window, kind: Kind, finite: bool | None = None) -> bool:
+    """Whether it happened to a gradient to which this window added afterwards: any, or one that is finite or not."""
     seen = False
     for event in window.events:
-        if event.kind == kind and event.micro_batch in window.fresh:
+        if event.kind == kind and event.micro_batch in window.fresh and finite in (None, event.finite):
             seen = True
         elif event.kind == "zero_grad" and event.complete:
             seen = False

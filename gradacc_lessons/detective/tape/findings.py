@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from gradacc_lessons.detective.tape.checks_lengths import lengths, tails
-from gradacc_lessons.detective.tape.checks_once import all_reduces, averages, clips, schedule, unscales
+from gradacc_lessons.detective.tape.checks_once import all_reduces, averages, clips, schedule, spoiled, unscales
 from gradacc_lessons.detective.tape.checks_order import graphs, lost, repeated, unused, without_gradient
 from gradacc_lessons.detective.tape.checks_values import never_reached, precision, scale
 from gradacc_lessons.detective.tape.questions import asked
@@ -12,8 +12,8 @@ from gradacc_lessons.detective.tape.windows import Window
 from gradacc_lessons.text import Text
 
 CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
-    without_gradient, repeated, lost, unused, graphs, lengths, tails, scale, clips, unscales, schedule, averages,
-    all_reduces, never_reached, precision,
+    without_gradient, repeated, lost, unused, graphs, lengths, tails, scale, spoiled, clips, unscales, schedule,
+    averages, all_reduces, never_reached, precision,
 )  # fmt: skip
 """In the order in which their findings are told."""
 EXPLAINS_LENGTHS = {

@@ -21,6 +21,10 @@ OWN: dict[str, tuple[Text, str]] = {
         Text("Clipped while still scaled", "Geclipt terwijl hij nog geschaald was"),
         "08_mixed_precision",
     ),
+    "not_finite_kept": (
+        Text("A gradient that is not finite is kept", "Een gradient die niet eindig is, blijft staan"),
+        "08_mixed_precision",
+    ),
     "ema_every_micro_batch": (
         Text(
             "The average of the weights moves at every micro-batch",
@@ -160,6 +164,12 @@ SAID: dict[str, Text] = {
     "unscale_inside_window": Text(
         "In window {window} the gradient is unscaled, and backward adds scaled gradients to it afterwards.",
         "In venster {window} wordt de gradient teruggeschaald, en daarna telt backward er geschaalde bij op.",
+    ),
+    "not_finite_kept": Text(
+        "After micro-batch {micro_batch}, in window {window}, the gradient is not finite, and backward goes on adding "
+        "to it: it stays like that until it is zeroed, and no update can use it.",
+        "Na micro-batch {micro_batch}, in venster {window}, is de gradient niet eindig, en backward telt er gewoon bij "
+        "op: zo blijft hij tot hij op nul wordt gezet, en geen update kan hem gebruiken.",
     ),
     "scheduler_every_micro_batch": Text(
         "For update {update} the schedule moves {moves} times.",

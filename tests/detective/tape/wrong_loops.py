@@ -248,6 +248,33 @@ def clip_scaled_gradients_of_an_unknown_scaler() -> Tape:
     return _half(lambda model, scaler, optimizer: clip_grad_norm_(model.parameters(), 1.0), scaler_given=False)
 
 
+def _skipping(scaler: torch.amp.GradScaler | None) -> Tape:
+    """One micro-batch has no number for a loss. The loop skips the update, and does not zero."""
+    model, optimizer, data = _parts()
+    data[5] = (data[5][0] * float("nan"), data[5][1])
+    with taped(model, scaler=scaler) as tape:
+        for _ in range(EPOCHS):
+            for i, window, last in cuts():
+                loss = _loss(model, data[i]) / window
+                (loss if scaler is None else scaler.scale(loss)).backward()
+                if last:
+                    if scaler is not None:
+                        scaler.unscale_(optimizer)
+                        scaler.update()
+                    if torch.isfinite(clip_grad_norm_(model.parameters(), 5.0)):
+                        optimizer.step()
+                        optimizer.zero_grad()
+    return tape
+
+
+def not_finite_kept() -> Tape:
+    return _skipping(None)
+
+
+def not_finite_kept_by_a_loop_with_a_scaler() -> Tape:
+    return _skipping(torch.amp.GradScaler("cpu"))
+
+
 def unscale_twice() -> Tape:
     """By hand: a GradScaler refuses it. The model is looked at in between."""
     model, optimizer, data = _parts()
