@@ -113,33 +113,19 @@ HEADINGS = {
     "lessons": Text("Certificate", "Certificaat"),
 }
 IN_PANEL = Text("four micro-batches, one update", "vier micro-batches, één update")
-MONTHS_EN = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-MONTHS_NL = [
-    "januari",
-    "februari",
-    "maart",
-    "april",
-    "mei",
-    "juni",
-    "juli",
-    "augustus",
-    "september",
-    "oktober",
-    "november",
-    "december",
+MONTHS = [
+    Text("January", "januari"),
+    Text("February", "februari"),
+    Text("March", "maart"),
+    Text("April", "april"),
+    Text("May", "mei"),
+    Text("June", "juni"),
+    Text("July", "juli"),
+    Text("August", "augustus"),
+    Text("September", "september"),
+    Text("October", "oktober"),
+    Text("November", "november"),
+    Text("December", "december"),
 ]
 
 
@@ -221,8 +207,9 @@ def remembered(name: str) -> Text:
 
 def revoked(count: int, file: str) -> Text:
     """A list of revocations was written."""
+    held = "staat nu 1 certificaat" if count == 1 else f"staan nu {count} certificaten"
+    use = f"gradacc verify … --revoked {file}"
     return Text(
-        f"{file} now holds {counted(count, 'certificate')}. Give it to those who verify: "
-        f"gradacc verify … --revoked {file}",
-        f"In {file} {'staat nu 1 certificaat' if count == 1 else f'staan nu {count} certificaten'}. Geef de lijst aan wie controleert: gradacc verify … --revoked {file}",
+        f"{file} now holds {counted(count, 'certificate')}. Give it to those who verify: {use}",
+        f"In {file} {held}. Geef de lijst aan wie controleert: {use}",
     )
