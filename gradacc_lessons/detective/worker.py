@@ -58,6 +58,7 @@ def warm_up(modules: Sequence[str] = ()) -> None:
     import torch
 
     torch.set_num_threads(1)
+    torch.backends.cpu.get_cpu_capability()  # looks in /proc, which a jailed check may not have; float32 rounds by it
     import cloudpickle  # noqa: F401
 
     import gradacc_lessons.accumulation
