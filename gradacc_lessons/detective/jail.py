@@ -105,4 +105,3 @@ def _call(name: str, *arguments: object) -> None:
 
 def _prctl(option: int, value: int) -> None:
     _call("prctl", option, value, 0, 0, 0)
-

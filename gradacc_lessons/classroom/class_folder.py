@@ -1,0 +1,171 @@
+"""The folder of a class: who is in it, its two keys, banks of its own, and what grading finds.
+
+NAME/class.json     what the class is called, and its id in codes
+     roster.csv     who is in it, as the teacher gave it; learners may be added later
+     class.key      what the class codes follow from (0600)
+     teacher.pem    what certificates of this class are signed with (0600)
+     bank/          banks that take the place of the course's, by lesson
+     codes.csv      each learner's class code (0600)
+     results/       results.jsonl, and what is built from it
+"""
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gradacc_lessons.canonical import JsonError, canonical, read
+from gradacc_lessons.certificate.problem import need_extra
+from gradacc_lessons.classroom.codes import CLASS_ID, ClassCode, code_for, new_class_id
+from gradacc_lessons.classroom.problem import ClassError
+from gradacc_lessons.classroom.roster import Learner, read_roster
+from gradacc_lessons.classroom.tables import as_csv
+from gradacc_lessons.course import course_folder
+from gradacc_lessons.quiz.bank import load_bank
+from gradacc_lessons.quiz.questions import Bank
+
+FORMAT, VERSION = "gradacc-class", 1
+KEY_BYTES = 32
+OTHERS = 0o077
+"""Permissions that only the owner of a key may have."""
+
+
+@dataclass(frozen=True)
+class ClassFolder:
+    """A class that was opened."""
+
+    folder: Path
+    """Where it is."""
+    id: str
+    """Its id in codes."""
+    name: str
+    """What the teacher calls it."""
+
+    @property
+    def results(self) -> Path:
+        """Where grading writes."""
+        return self.folder / "results"
+
+    @cached_property
+    def learners(self) -> Mapping[str, Learner]:
+        """The roster, by id."""
+        return {each.id: each for each in read_roster(self.folder / "roster.csv")}
+
+    @cached_property
+    def key(self) -> bytes:
+        """The class key; ClassError if others may read it, or it is damaged."""
+        file = self.folder / "class.key"
+        if os.name == "posix" and file.stat().st_mode & OTHERS:
+            raise ClassError(
+                "key",
+                f"{file} may be read by others: with it anybody can compute every learner's numbers. Run `chmod 600 "
+                f"{file}` if you know that nobody has read it.",
+                f"{file} kan door anderen gelezen worden: daarmee kan iedereen de getallen van elke leerling "
+                f"uitrekenen. Voer `chmod 600 {file}` uit als je weet dat niemand het gelezen heeft.",
+            )
+        with suppress(ValueError):
+            key = bytes.fromhex(file.read_text(encoding="ascii").strip())
+            if len(key) == KEY_BYTES:
+                return key
+        raise ClassError("key", f"{file} is damaged: it holds no key", f"{file} is beschadigd: er staat geen sleutel")
+
+    @cached_property
+    def codes(self) -> Mapping[str, ClassCode]:
+        """Each learner's code, by the id in the roster."""
+        return {learner: code_for(self.key, self.id, learner) for learner in self.learners}
+
+    @cached_property
+    def by_handle(self) -> Mapping[str, str]:
+        """Ids in the roster, by how submissions name them."""
+        return {code.handle: learner for learner, code in self.codes.items()}
+
+    @cached_property
+    def bank_files(self) -> Mapping[str, Path]:
+        """The banks by lesson: the course's, and in their place the class's own."""
+        folders = (course_folder("quizzes"), self.folder / "bank")
+        return {file.stem: file for folder in folders for file in sorted(folder.glob("[0-9][0-9]_*.yaml"))}
+
+    def bank(self, lesson: str) -> tuple[Bank, str]:
+        """The bank of a lesson and the digest of its file."""
+        file = self.bank_files[lesson]
+        return load_bank(file), hashlib.sha256(file.read_bytes()).hexdigest()
+
+    def write_codes(self) -> Path:
+        """Write everybody's code to codes.csv, for the roster as it is now."""
+        rows = [[each.id, each.name, each.email, self.codes[each.id].text] for each in self.learners.values()]
+        file = self.folder / "codes.csv"
+        _write_secret(file, as_csv(("id", "name", "email", "class code"), rows))
+        return file
+
+
+def new_class(folder: Path, roster: Path, bank: Path | None = None) -> ClassFolder:
+    """Make a class in a new folder. ClassError, BankError or OSError leave no folder behind."""
+    need_extra()
+    learners = read_roster(roster)
+    if not learners:
+        raise ClassError("roster", f"{roster} names no learner", f"in {roster} staat geen leerling")
+    banks = sorted(bank.glob("[0-9][0-9]_*.yaml")) if bank else []
+    if bank and not banks:
+        raise ClassError("bank", f"there is no bank NN_lesson.yaml in {bank}", f"in {bank} staat geen NN_les.yaml")
+    for file in banks:
+        load_bank(file)
+    folder.mkdir(mode=0o700, parents=True)  # FileExistsError: a class is never written over
+    try:
+        return _furnish(folder, roster, banks)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _furnish(folder: Path, roster: Path, banks: list[Path]) -> ClassFolder:
+    from gradacc_lessons.certificate.keys import own_key
+
+    made = ClassFolder(folder, new_class_id(), folder.name)
+    about = {"format": FORMAT, "version": VERSION, "id": made.id, "name": made.name}
+    (folder / "class.json").write_bytes(canonical(about) + b"\n")
+    _write_secret(folder / "roster.csv", roster.read_bytes())
+    _write_secret(folder / "class.key", secrets.token_hex(KEY_BYTES).encode() + b"\n")
+    own_key(folder / "teacher.pem")
+    (folder / "bank").mkdir()
+    for file in banks:
+        shutil.copyfile(file, folder / "bank" / file.name)
+    made.write_codes()
+    return made
+
+
+def open_class(folder: Path) -> ClassFolder:
+    """The class in this folder; ClassError if there is none."""
+    try:
+        about = read((folder / "class.json").read_bytes())
+        if about["format"] != FORMAT or about["version"] != VERSION or not CLASS_ID.fullmatch(about["id"]):
+            raise ValueError("it is of another version of the course")
+        return ClassFolder(folder, about["id"], str(about["name"]))
+    except FileNotFoundError:
+        raise ClassError(
+            "no_class",
+            f"{folder} is not the folder of a class. Make one with `gradacc class new NAME --roster roster.csv`, or "
+            "name it with --class.",
+            f"{folder} is niet de map van een klas. Maak er een met `gradacc class new NAAM --roster roster.csv`, of "
+            "noem de map met --class.",
+        ) from None
+    except (JsonError, KeyError, TypeError, ValueError) as error:
+        file = folder / "class.json"
+        raise ClassError("no_class", f"{file} cannot be used: {error}", f"{file} is onbruikbaar: {error}") from None
+
+
+def _write_secret(file: Path, content: bytes) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    fresh = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        os.replace(fresh, file)
+    finally:
+        fresh.unlink(missing_ok=True)

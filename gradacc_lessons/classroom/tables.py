@@ -1,0 +1,58 @@
+"""CSV as teachers have it: read in any of the usual ways of writing it, written so that no spreadsheet runs it."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gradacc_lessons.classroom.problem import ClassError
+
+MOST_BYTES = 20_000_000
+STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""A spreadsheet may run what begins so."""
+
+
+def read_table(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file by the names of its columns, without spaces around anything.
+
+    UTF-8 with or without a mark, or else Windows-1252; commas, semicolons or tabs. ClassError if it cannot be read.
+    """
+    if file.stat().st_size > MOST_BYTES:
+        raise ClassError("table", f"{file} is too large for a table", f"{file} is te groot voor een tabel")
+    raw = file.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("cp1252", errors="replace")
+    heading = text.partition("\n")[0]
+    delimiter = max(",;\t", key=heading.count)
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise ClassError("table", f"{file} is no CSV: {error}", f"{file} is geen CSV: {error}") from None
+    return [
+        {name.strip(): (value or "").strip() for name, value in row.items() if isinstance(name, str) and _text(value)}
+        for row in rows
+    ]
+
+
+def _text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def as_csv(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
+    """A table as CSV with the mark by which Excel knows UTF-8, and with no cell that a spreadsheet would run."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(heading)
+    writer.writerows([harmless(cell) for cell in row] for row in rows)
+    return text.getvalue().encode("utf-8-sig")
+
+
+def harmless(cell: str) -> str:
+    """The text, with an apostrophe before what a spreadsheet would take for a formula.
+
+    >>> harmless("=1+1"), harmless("Ada")
+    ("'=1+1", 'Ada')
+    """
+    return f"'{cell}" if cell.lstrip(" \u00a0\ufeff").startswith(STARTS_A_FORMULA) else cell
