@@ -7,7 +7,7 @@ the tape's own.
 import html
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -107,10 +107,14 @@ class TapeFigure(LiveFigure):
 
     def draw(self, data: pd.DataFrame) -> str:
         """Take the picture of the tape."""
-        self.figure = data["tape"].iloc[-1].figure()
+        self.take(data["tape"].iloc[-1])
+        return timeline_sentence(data)
+
+    def take(self, tape: Tape) -> None:
+        """Show this tape from now on."""
+        self.figure = tape.figure()
         self.width, self.height = (round(side) for side in self.figure.bbox.size)
         self.new_ground()
-        return timeline_sentence(data)
 
     def update(self, data: pd.DataFrame) -> str:
         """The same: lanes come and go, so nothing stays."""
@@ -170,17 +174,16 @@ def explore_timeline(loop: str = "zero_grad_every_micro_batch") -> Explorer:
     return Explorer(controls, plan, TapeFigure, findings_table)
 
 
-MARKS = {"forward": "f", "backward": "b", "clip": "c", "update": "U", "schedule": "s", "zero_grad": "z"}
-"""One letter for each kind of event in a timeline that is written."""
+WRITTEN = ("forward", "backward", "clip", "update", "zero_grad", "schedule")
+"""The kinds of events that a written timeline has."""
 
 
-def written(events: list[Event]) -> str:
-    """The events of a tape in letters, micro-batch by micro-batch: "fb fb fb fbcUsz" is a window of four."""
-    words: list[str] = []
+def written(events: Sequence[Event]) -> str:
+    """A timeline in words, a line for each micro-batch: what happened in it and after it, in order."""
+    lines: list[str] = []
     for event in events:
-        if event.kind not in MARKS:
-            continue
-        if event.kind == "forward" or not words:
-            words.append("")
-        words[-1] += MARKS[event.kind]
-    return " ".join(words)
+        if event.kind == "forward" or not lines:
+            lines.append(f"{len(lines) + 1:2} ")
+        if event.kind in WRITTEN:
+            lines[-1] += f" {event.kind}"
+    return "\n".join(lines)
