@@ -10,6 +10,7 @@ import click
 from gradacc_lessons import __version__
 from gradacc_lessons.cli_authors import notebooks, publish
 from gradacc_lessons.cli_certificate import certificate, verify
+from gradacc_lessons.cli_museum import museum
 from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, report, say
 from gradacc_lessons.patience import patience
 from gradacc_lessons.recipe import OptimizerKernel, OptimizerName, Precision, Recipe
@@ -245,6 +246,7 @@ main.add_command(publish)
 main.add_command(notebooks)
 main.add_command(certificate)
 main.add_command(verify)
+main.add_command(museum)
 
 if __name__ == "__main__":
     main()

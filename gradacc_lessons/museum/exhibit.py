@@ -6,7 +6,7 @@ from collections.abc import Callable
 from textwrap import dedent
 from typing import Any, ClassVar, Literal, get_args
 
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import Language, Text
 
 Kind = Literal["bug", "fixed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -55,6 +55,13 @@ class Exhibit(ABC):
     def id(self) -> str:
         """The file's name, with hyphens: "nanogpt-168"."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")
+
+    def about(self, language: Language = "en") -> dict[str, Any]:
+        """What there is to say before it is run: id, project, year, title, symptom, instrument, finding, fix,
+        explanation, lesson and thread."""
+        texts = {name: getattr(self, name).to(language) for name in ("title", "symptom", "fix", "explanation")}
+        facts = {name: getattr(self, name) for name in ("id", "project", "year", "instrument", "finding")}
+        return facts | texts | {"lesson": self.lesson, "thread": self.thread}
 
     def code(self, kind: Kind) -> Callable[..., Any]:
         """What runs."""

@@ -34,7 +34,8 @@ class Visit:
     fixed: Seen
     """The run after the fix."""
     seconds: float
-    """How long both runs and their inspections took, on the clock."""
+    """The processor time of both runs and their inspections in this process. What is loaded once (data, kernels) is
+    loaded before, and what `diagnose` runs in a process of its own is not in it."""
 
     @property
     def found(self) -> bool:
@@ -61,12 +62,11 @@ class Visit:
         }
 
     def details(self, language: Language = "en") -> dict[str, Any]:
-        """The row, and beside it the texts, the code, and what the instrument said of both runs."""
+        """All there is to tell: `about`, the row, the code, and what the instrument said of both runs."""
         one = self.exhibit
         said = {f"said_{name}": seen.said.to(language) for name, seen in (("bug", self.bug), ("fixed", self.fixed))}
-        texts = {name: getattr(one, name).to(language) for name in ("symptom", "fix", "explanation")}
         code = {f"code_{kind}": one.source(kind) for kind in ("bug", "fixed")}
-        return self.row(language) | texts | code | said | {"lesson": one.lesson, "found": self.found}
+        return one.about(language) | self.row(language) | code | said | {"found": self.found}
 
 
 def run_exhibit(name: str) -> Visit:
@@ -76,9 +76,10 @@ def run_exhibit(name: str) -> Visit:
 
 def visit(one: Exhibit) -> Visit:
     """Run this exhibit: measured and inspected, with the bug and after the fix."""
-    began = time.perf_counter()
+    one.measure("fixed")
+    began = time.process_time()
     bug, fixed = _seen(one, "bug"), _seen(one, "fixed")
-    return Visit(one, bug, fixed, time.perf_counter() - began)
+    return Visit(one, bug, fixed, time.process_time() - began)
 
 
 def _seen(one: Exhibit, kind: Kind) -> Seen:

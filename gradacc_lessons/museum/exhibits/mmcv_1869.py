@@ -22,10 +22,11 @@ class MMCV1869(ModelExhibit):
         "waarschuwing zegt dat BatchNorm-lagen wat prestatie kunnen kosten.",
     )
     number_name = Text(
-        "distance of the micro-batches' gradient from the full batch's, as a share of its length (32 in four)",
-        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel daarvan (32 in vier)",
+        "distance of the micro-batches' gradient from the full batch's, as a share of its length (16 in four)",
+        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel van zijn lengte "
+        "(16 in vier)",
     )
-    expected = (0.106, 0.0)
+    expected = (0.161, 0.0)
     fix = Text(
         "Take a norm that looks at one example (the exhibit: GroupNorm). The thread ends without a repair: nothing in "
         "the accumulation can put this right.",
@@ -41,13 +42,14 @@ class MMCV1869(ModelExhibit):
         "statistics verschuiven bovendien N keer. Of dat nauwkeurigheid kost, hangt van de taak af; de gradient is "
         "hoe dan ook een andere.",
     )
+    micro_batch_size = 4
 
     @staticmethod
     def bug():
         task = digits(norm="batch", dtype=torch.float64)
-        return task.build_model(0), task.loss_fn, tuple(tensor[:32] for tensor in task.train)
+        return task.build_model(0), task.loss_fn, tuple(tensor[:16] for tensor in task.train)
 
     @staticmethod
     def fixed():
         task = digits(norm="group", dtype=torch.float64)
-        return task.build_model(0), task.loss_fn, tuple(tensor[:32] for tensor in task.train)
+        return task.build_model(0), task.loss_fn, tuple(tensor[:16] for tensor in task.train)

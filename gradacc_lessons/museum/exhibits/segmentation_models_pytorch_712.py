@@ -32,7 +32,8 @@ class SegmentationModels712(ModelExhibit):
     )
     number_name = Text(
         "distance of the micro-batches' gradient from the full batch's, as a share of its length (32 in four)",
-        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel daarvan (32 in vier)",
+        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel van zijn lengte "
+        "(32 in vier)",
     )
     expected = (0.053, 0.0)
     fix = Text(

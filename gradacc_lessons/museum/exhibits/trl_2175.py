@@ -24,10 +24,10 @@ class TRL2175(ModelExhibit):
         "weken dezelfde.",
     )
     number_name = Text(
-        "distance of the micro-batches' gradient from the full batch's, as a share of its length (8 in eight)",
-        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel daarvan (8 in acht)",
+        "distance of the micro-batches' gradient from the full batch's, as a share of its length (4 in four)",
+        "afstand van de gradient van de micro-batches tot die van de volle batch, als deel van zijn lengte (4 in vier)",
     )
-    expected = (0.394, 0.0)
+    expected = (0.389, 0.0)
     fix = Text(
         "Weigh each micro-batch by its share of the window's tokens: sums of losses over the tokens of the window.",
         "Weeg elke micro-batch met zijn aandeel in de tokens van het venster: sommen van losses, gedeeld door de "
@@ -46,11 +46,11 @@ class TRL2175(ModelExhibit):
     @staticmethod
     def bug():
         task = chat(length=64, width=16, layers=1, heads=2, dtype=torch.float64)
-        batch = tuple(tensor[:8] for tensor in task.train)
+        batch = tuple(tensor[:4] for tensor in task.train)
         return task.build_model(0), task.loss_fn, batch  # and 1/N for each micro-batch
 
     @staticmethod
     def fixed():
         task = chat(length=64, width=16, layers=1, heads=2, dtype=torch.float64)
-        batch = tuple(tensor[:8] for tensor in task.train)
+        batch = tuple(tensor[:4] for tensor in task.train)
         return task.build_model(0), task.loss_fn, batch, task.count  # its share of the tokens for each

@@ -21,8 +21,8 @@ class Ultralytics11217(TapeExhibit):
         "door de volgende epoch op nul worden gezet, voor een update ze toepast.",
     )
     number_name = Text(
-        "updates in four epochs of 120 micro-batches (N = 32)",
-        "updates in vier epochs van 120 micro-batches (N = 32)",
+        "updates in four epochs of 60 micro-batches (N = 16)",
+        "updates in vier epochs van 60 micro-batches (N = 16)",
     )
     expected = (12.0, 15.0)
     fix = Text(
@@ -67,8 +67,8 @@ class Ultralytics11217(TapeExhibit):
                     waiting = 0
 
     def scene(self) -> Scene:
-        """120 micro-batches and N = 32, as in the thread."""
-        return digits_scene(120, 1, accumulation_steps=32)
+        """60 micro-batches and N = 16: half of the thread's numbers."""
+        return digits_scene(60, 1, accumulation_steps=16)
 
     def measure(self, kind: Kind) -> float:
         """Counted."""
