@@ -10,6 +10,7 @@ import click
 from gradacc_lessons import __version__
 from gradacc_lessons.cli_authors import notebooks, publish
 from gradacc_lessons.cli_certificate import certificate, verify
+from gradacc_lessons.cli_classroom import classroom, submit
 from gradacc_lessons.cli_museum import museum
 from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, report, say
 from gradacc_lessons.patience import patience
@@ -247,6 +248,8 @@ main.add_command(notebooks)
 main.add_command(certificate)
 main.add_command(verify)
 main.add_command(museum)
+main.add_command(submit)
+main.add_command(classroom)
 
 if __name__ == "__main__":
     main()

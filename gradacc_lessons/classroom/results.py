@@ -24,7 +24,7 @@ grading the same folder again gives the same bytes. `read_results` gives them ba
            "points": 1.0,                   the question's points
            "mistake": "option-id",          misconception: option ids joined by commas, "mistake-1", "line-3", a fault
                                             of an exercise; null if right or unknown
-           "said": {"en": …, "nl": …}}]}]}      feedback for the learner
+           "said": {"en": …, "nl": …}}]}]}      feedback for the learner; null outside the take that counts
 
 Only files with status "graded" carry lessons. A learner of the roster without a graded file has no line.
 """
@@ -77,8 +77,8 @@ class AnswerResult:
     """The question's points."""
     mistake: str | None
     """Which misconception it shows; None if it is right or unknown."""
-    said: Text
-    """Feedback for the learner."""
+    said: Text | None
+    """Feedback for the learner; None for an answer in another take than the one that counts."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _as_json(result: FileResult) -> dict[str, Any]:
 
 
 def _lesson_as_json(lesson: LessonResult) -> dict[str, Any]:
-    answers = [{**vars(answer), "said": {"en": answer.said.en, "nl": answer.said.nl}} for answer in lesson.answers]
+    answers = [{**vars(answer), "said": answer.said and vars(answer.said)} for answer in lesson.answers]
     return {**vars(lesson), "answers": answers}
 
 
@@ -189,7 +189,7 @@ def _lesson(value: Mapping[str, Any]) -> LessonResult:
 
 
 def _answer(value: Mapping[str, Any]) -> AnswerResult:
-    return AnswerResult(**{**value, "said": Text(value["said"]["en"], value["said"]["nl"])})
+    return AnswerResult(**{**value, "said": Text(**value["said"]) if value["said"] else None})
 
 
 def read_results(file: Path) -> Iterator[FileResult]:

@@ -15,8 +15,12 @@ from typing import Any, Literal
 
 import gradacc_lessons
 from gradacc_lessons.detective import client
-from gradacc_lessons.detective.client import Answer, Worker
+from gradacc_lessons.detective.client import Answer, Worker, WorkerError
+from gradacc_lessons.detective.jail import NO_JAIL
+from gradacc_lessons.detective.sending import portable
+from gradacc_lessons.detective.untouched import TAMPERED
 from gradacc_lessons.detective.wire import WireError, pack, unpack
+from gradacc_lessons.detective.written import Written
 
 Kind = Literal["sandbox", "unsafe"]
 NOBODY = 54321
@@ -29,8 +33,6 @@ HIDDEN = ("quiz/exercises*.py", "quiz/__pycache__/exercises*", "detective/oracle
 """Files of the course that hold right answers; over there they are empty."""
 MOST_ANSWER = 2**20
 """Bytes of an answer; an honest one takes some 100 kB."""
-NO_JAIL = 87
-"""Exit code of a check that could not be locked in (detective.jail)."""
 
 
 class SandboxError(RuntimeError):
@@ -38,11 +40,11 @@ class SandboxError(RuntimeError):
 
 
 class Tampered(Exception):
-    """The code that was handed in replaced what measures it; `names` says what."""
+    """The code that was handed in replaced what measures it; `names` says what, with commas."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(", ".join(names))
-        self.names = names
+        self.names = ", ".join(names)
 
 
 class Sandboxed(Worker):
@@ -58,19 +60,38 @@ class Sandboxed(Worker):
         return None
 
     def ask(self, request: bytes, time_limit: float) -> Answer:
-        """Have one request checked. Tampered if its code changed what measures it; SandboxError if nothing ran."""
-        answer = super().ask(request, time_limit)
+        """Have one request checked, and read what comes back with distrust.
+
+        Tampered if its code changed what measures it, WorkerError if it ended the worker; SandboxError if the sandbox
+        itself does not work, so that nobody's code is to blame.
+        """
+        try:
+            answer = super().ask(request, time_limit)
+        except WorkerError as error:
+            self._must_work(str(error))
+            raise
         if answer.code == NO_JAIL and not answer.frame:
-            raise SandboxError("a check could not be locked in, so its code was not run; try again")
+            self._must_work("a check could not be locked in")
         if len(answer.frame) > MOST_ANSWER:
             return Answer(b"", "answer", answer.code)
         try:
             header, arrays = unpack(answer.frame)
         except WireError:
             return answer
-        if header.get("status") == "tampered" and header.get("nonce") == unpack(request)[0]["nonce"]:
-            raise Tampered([str(name)[:60] for name in header.get("changed", [])][:3])
+        if header.get("status") == TAMPERED and header.get("nonce") == unpack(request)[0]["nonce"]:
+            raise Tampered([str(name)[:60] for name in header.get("changed", [])])
         return Answer(pack(_without_files(header), arrays), answer.reason, answer.code)
+
+    def _must_work(self, otherwise: str) -> None:
+        """SandboxError if not even a function that returns 1 can be checked."""
+        header = {"mode": "values", "nonce": "", "time_limit": 10.0, "sys_path": None, "calls": [[]]}
+        source = portable(Written("def one():\n    return 1\n", "one"))
+        try:
+            said = unpack(super().ask(pack({**header, "source": source}), 10.0).frame)[0]
+        except (WorkerError, WireError) as error:
+            raise SandboxError(f"the sandbox does not work any more: {error or otherwise}") from None
+        if said.get("values") != [1]:
+            raise SandboxError(f"the sandbox does not work any more: {otherwise}")
 
 
 def _without_files(header: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""Grading a folder: every file once, on several cores, and the same results each time.
+
+One line per file goes into the journal as it is done; when all are, the files are compared with one another and
+results.jsonl is written, sorted. Whatever interrupts it costs the files that were being graded.
+"""
+
+import hashlib
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+from gradacc_lessons import __version__
+from gradacc_lessons.classroom import sandbox
+from gradacc_lessons.classroom.class_folder import ClassFolder, open_class
+from gradacc_lessons.classroom.grading import Grader
+from gradacc_lessons.classroom.inbox import files, read_file
+from gradacc_lessons.classroom.journal import NAME, Journal, line_of
+from gradacc_lessons.classroom.problem import ClassError
+from gradacc_lessons.classroom.results import RESULTS_NAME, CodeRun, FileResult
+from gradacc_lessons.classroom.same_work import compared
+from gradacc_lessons.detective import limits
+
+PIECE = 4
+"""Files that one process takes at a time."""
+AHEAD = 3
+"""Pieces that wait for each process."""
+Tell = Callable[[int, int], object]
+"""Hears how many files are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of grading a folder."""
+
+    file: Path
+    """results.jsonl."""
+    counts: Counter[str]
+    """How many files have which status."""
+    code: CodeRun
+    """How code was run, where there was any."""
+    why_no_sandbox: str | None
+    """What is missing; None if there is a sandbox."""
+    resumed: int
+    """Files that an earlier, interrupted run had graded."""
+
+
+def grade_folder(
+    of_class: ClassFolder,
+    folder: Path,
+    *,
+    unsafe: bool = False,
+    jobs: int | None = None,
+    to: Path | None = None,
+    tell: Tell = lambda done, total: None,
+) -> Summary:
+    """Grade what was handed in into `folder`, and write `to`/results.jsonl, in the class's folder without `to`.
+
+    `jobs` processes work at once, one per core without it. Where there is no sandbox, code is run only if `unsafe`.
+    ClassError if the class or the folder cannot be used; SandboxError if the sandbox stops working, and then, as
+    after an interrupt, the same call goes on where this one stopped.
+    """
+    to, names = to or of_class.results, files(folder)
+    missing = sandbox.missing()
+    kind: CodeRun = "sandbox" if missing is None else "unsafe" if unsafe else "refused"
+    to.mkdir(parents=True, exist_ok=True)
+    journal = Journal(to / NAME, _what(of_class, kind))
+    try:
+        done = [name for name in names if name in journal.entries and _unchanged(folder, name, journal)]
+        left = [name for name in names if name not in set(done)]
+        count = len(done)
+        tell(count, len(names))
+        for lines in _graded(of_class, folder, kind, left, jobs or _cores()):
+            for name, line in lines:
+                journal.add(name, line)
+            count += len(lines)
+            tell(count, len(names))
+        counts = _write(to / RESULTS_NAME, journal, names)
+    except BaseException:
+        journal.close()
+        raise
+    journal.close(done=True)
+    return Summary(to / RESULTS_NAME, counts, kind, missing, len(done))
+
+
+def _what(of_class: ClassFolder, kind: CodeRun) -> dict[str, object]:
+    """What grading depends on beside the files: a journal of anything else is of no use."""
+    banks = {
+        lesson: hashlib.sha256(file.read_bytes()).hexdigest() for lesson, file in sorted(of_class.bank_files.items())
+    }
+    return {
+        "class": of_class.id,
+        "version": __version__,
+        "code": kind,
+        "banks": banks,
+        "codes": sorted(of_class.by_handle),
+    }
+
+
+def _unchanged(folder: Path, name: str, journal: Journal) -> bool:
+    seen = ""
+    with suppress(ClassError):
+        seen = hashlib.sha256(read_file(folder, name)).hexdigest()
+    return seen == journal.entries[name].seen
+
+
+Lines = list[tuple[str, bytes]]
+
+
+def _graded(of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str], jobs: int) -> Iterator[Lines]:
+    """The journal's lines for these files, piece by piece, as they are done."""
+    pieces = (names[at : at + PIECE] for at in range(0, len(names), PIECE))
+    jobs = min(jobs, -(-len(names) // PIECE))
+    if jobs < 1:
+        return
+    begin = (of_class.folder, folder, kind, os.getpid())
+    # "spawn", as a fork of a process with threads may hang; each process has a sandboxed worker of its own.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, begin)
+    try:
+        running = {pool.submit(_grade, piece) for piece in islice(pieces, AHEAD * jobs)}
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {pool.submit(_grade, piece) for piece in islice(pieces, len(ended))}
+            yield from (_lines(each) for each in ended)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _lines(ended: "Future[Lines]") -> Lines:
+    try:
+        return ended.result()
+    except BrokenProcessPool:
+        raise RuntimeError(
+            "a process that grades was ended from outside, perhaps for want of memory; run the same command again to "
+            "go on where it stopped, with fewer --jobs if memory was short"
+        ) from None
+
+
+_GRADER: Grader | None = None
+
+
+def _begin(class_folder: Path, folder: Path, kind: CodeRun, parent: int) -> None:
+    """What each process of the pool does first."""
+    global _GRADER
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+    limits.end_with(parent)
+    if kind in ("sandbox", "unsafe"):
+        sandbox.use(kind)
+    _GRADER = Grader(open_class(class_folder), folder, kind)
+
+
+def _grade(names: list[str]) -> Lines:
+    assert _GRADER is not None
+    return [(name, line_of(name, _GRADER.grade(name))) for name in names]
+
+
+def _write(file: Path, journal: Journal, names: list[str]) -> Counter[str]:
+    """Write results.jsonl, whole or not at all; how many files have which status."""
+    verdicts, notes = compared({name: journal.entries[name] for name in names})
+    counts: Counter[str] = Counter()
+    fresh = file.with_name(f".{file.name}-new")
+    with fresh.open("wb") as stream:
+        for name, (_, result) in zip(names, journal.results(names), strict=True):
+            if name in verdicts:
+                status, reason = verdicts[name]
+                result = FileResult(result.file, status, reason, result.learner, result.written)
+            elif name in notes:
+                result = replace(result, notes=(*result.notes, notes[name]))
+            counts[result.status] += 1
+            stream.write(result.line())
+    os.replace(fresh, file)
+    return counts
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
