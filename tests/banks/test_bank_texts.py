@@ -43,6 +43,11 @@ SECTIONS = {
         *("A loss that looks at pairs", "InfoNCE against N", "GradCache", "Overlap of a batch, overlap of an example"),
         *("Chance and state", "Is it additive?", "Examine your own"),
     ],
+    "07_once_per_window": [
+        *("Where did the other images go?", "A timeline", "Clip once, after the last backward"),
+        *("Warm-up in updates", "An average of the weights", "Log and evaluate whole windows"),
+        *("Save between windows", "Write it"),
+    ],
     "10_fit_a_budget": [
         *("A target and a budget", "Predict, then measure", "Activation checkpointing", "Peak against time"),
         *("From a target to a plan", "What other tuners do", "Plan your own model", "On a GPU"),
@@ -190,7 +195,7 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
     prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "06_not_a_sum": "sum-"}
-    prefix |= {"05_batch_norm": "norm-", "10_fit_a_budget": "fit-"}
+    prefix |= {"05_batch_norm": "norm-", "07_once_per_window": "once-", "10_fit_a_budget": "fit-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
@@ -210,6 +215,8 @@ EXERCISES = {
     "uneven-token-loop": "token_weights",
     "sum-embed": "embed_in_two_passes",
     "sum-dice": "dice_per_class",
+    "once-repair": "once_per_window",
+    "once-read-events": "read_timeline",
     "fit-plan-your-own": "plan_your_own",
     "fit-choose": "choose_with_checkpointing",
 }
