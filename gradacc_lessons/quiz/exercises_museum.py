@@ -119,11 +119,11 @@ WRITE_THE_TEST = Exercise(
     key="write_the_test",
     function="holds",
     statement=Text(
-        "Write the test that these projects did not have. `holds(train_epoch)` gets a loop, runs it on something small "
-        "of your own, and returns True if its updates are right and False if not. Right means: one update for each "
+        "Write a test that keeps such bugs out. `holds(train_epoch)` gets a loop, runs it on something small of your "
+        "own, and returns True if its updates are right and False if not. Right means: one update for each "
         "window of N micro-batches, with the gradient of the mean over the window; a short last window is a window "
         "too. Your test must accept loops that are right, however they are written, and refuse those with a bug.",
-        "Schrijf de test die deze projecten niet hadden. `holds(train_epoch)` krijgt een lus, draait die op iets "
+        "Schrijf een test die zulke fouten buiten houdt. `holds(train_epoch)` krijgt een lus, draait die op iets "
         "kleins van jezelf, en geeft True terug als de updates kloppen en anders False. Kloppen betekent: één update "
         "per venster van N micro-batches, met de gradient van het gemiddelde over het venster; ook een kort laatste "
         "venster is een venster. Je test moet goede lussen goedkeuren, hoe ze ook geschreven zijn, en lussen met een "
