@@ -8,8 +8,9 @@ LONGEST = 200
 """Characters in a name."""
 JOINERS = "\u200c\u200d"
 """Format characters that names need: Persian and Indic scripts, and emoji of several parts."""
-CONTROLS = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Unicode's control and format characters, half characters, and what has no meaning or breaks the line."""
+CONTROLS = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+"""Unicode's control and format characters, half characters, and what is private or breaks the line. What is not
+assigned yet may be so for whoever has a newer Python."""
 
 
 def clean_name(name: str) -> str:
@@ -18,8 +19,7 @@ def clean_name(name: str) -> str:
     CertificateError for an empty name, one longer than LONGEST, and one with control characters: they could make
     the picture show something else than what is signed.
     """
-    shown = unicodedata.normalize("NFC", " ".join(name.split(" "))).strip()
-    shown = " ".join(part for part in shown.split(" ") if part)
+    shown = " ".join(part for part in unicodedata.normalize("NFC", name).split(" ") if part)
     for char in shown:
         if unicodedata.category(char) in CONTROLS and char not in JOINERS:
             code = f"U+{ord(char):04X}"

@@ -4,6 +4,8 @@ import io
 import unicodedata
 import warnings
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
@@ -87,22 +89,31 @@ def as_html(credential: Credential) -> str:
     return f'<img alt="{said}" src="data:image/svg+xml;base64,{source}" style="width:100%;max-width:1100px">'
 
 
-def _save(credential: Credential, stream: io.StringIO | io.BytesIO, **how: Any) -> None:
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without a warning for each character that no font has: `notes` says so once."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # `notes` says so
-        _draw(credential).savefig(stream, **how)
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
 
 
-def _draw(credential: Credential) -> Figure:
+def _save(credential: Credential, stream: io.StringIO | io.BytesIO, **how: Any) -> None:
+    with _quietly():
+        figure_of(credential).savefig(stream, **how)
+
+
+def figure_of(credential: Credential) -> Figure:
+    """The page as matplotlib draws it, in millimetres."""
     figure = Figure(figsize=(PAGE[0] / 25.4, PAGE[1] / 25.4), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE[0]), ylim=(0, PAGE[1]), autoscale_on=False)
     axes.set_axis_off()
-    _draw_panel(axes, credential)
-    page = _Page(axes)
-    _draw_head(page, credential)
-    _draw_lessons(page, credential)
-    _draw_foot(page, credential)
+    with _quietly():
+        _draw_panel(axes, credential)
+        page = _Page(axes)
+        _draw_head(page, credential)
+        _draw_lessons(page, credential)
+        _draw_foot(page, credential)
     return figure
 
 
