@@ -33,6 +33,9 @@ def museum(name: str | None, everything: bool, for_programs: bool, language: Lan
             raise ValueError("name one exhibit, or give --all; not both")
         answer_in = language or chosen_language()
         tell("loading PyTorch")
+        import torch
+
+        torch.set_num_threads(1)  # the models are so small that a second thread waits longer than it computes
         if everything:
             _all(for_programs, answer_in)
         elif name is not None:

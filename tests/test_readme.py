@@ -154,6 +154,16 @@ def test_the_tape_in_the_readme_is_recorded(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith("10 micro-batches, 2 updates.")
 
 
+def test_the_exhibit_in_the_readme_is_told_like_that() -> None:
+    (session,) = (session for session in blocks("console") if session.startswith("$ gradacc museum"))
+    prompt, _, shown = session.partition("\n")
+    command = shlex.split(prompt.removeprefix("$ gradacc "))
+    run: Any = subprocess.run([sys.executable, "-m", "gradacc_lessons", *command], capture_output=True, text=True)
+    told, _, seconds = run.stdout.rpartition(" Both runs took ")
+    assert one_line(told) == one_line(shown)
+    assert seconds.endswith(" s of computing.\n") and run.returncode == 0
+
+
 def test_the_plan_in_the_readme_is_made(tmp_path: Path) -> None:
     parts = blocks("python")[-1]
     (tmp_path / "my_model.py").write_text(parts, encoding="utf-8")

@@ -8,8 +8,12 @@ from gradacc_lessons.museum.visit import Seen, Visit
 from gradacc_lessons.text import Language, Text
 
 WORDS = {
-    "symptom": Text("What was seen", "Wat er te zien was"),
-    "code": Text("The code (- with the bug, + after the fix)", "De code (- met de bug, + na de reparatie)"),
+    "symptom": Text("What the thread reports", "Wat de thread meldt"),
+    "code": Text(
+        "The code, rebuilt for this course (- with the bug, + after the fix)",
+        "De code, nagebouwd voor deze cursus (- met de bug, + na de reparatie)",
+    ),
+    "number": Text("Measured here", "Hier gemeten"),
     "bug": Text("with the bug", "met de bug"),
     "fixed": Text("after the fix", "na de reparatie"),
     "says": Text("What {instrument} says", "Wat {instrument} zegt"),
@@ -50,7 +54,7 @@ def listed(collection: Iterable[Exhibit], language: Language) -> str:
 
 
 def told(visit: Visit, language: Language) -> str:
-    """The exhibit as a visitor reads it: what was seen, the code, the number, the instrument, the fix, the thread."""
+    """The exhibit as a visitor reads it: the report, the code, the number, the instrument, the fix, the thread."""
     one = visit.exhibit
     said = WORDS["says"].to(language).format(instrument=one.instrument)
     numbers = [f"{WORDS[kind].to(language)}: {number_in_words(seen.number)}" for kind, seen in _both(visit)]
@@ -58,7 +62,7 @@ def told(visit: Visit, language: Language) -> str:
         (f"{one.id}: {one.project}, {one.year}", one.title.to(language) + "."),
         (WORDS["symptom"].to(language), one.symptom.to(language)),
         (WORDS["code"].to(language), changed(one)),
-        (_capital(one.number_name.to(language)), "\n".join(numbers)),
+        (f"{WORDS['number'].to(language)}: {one.number_name.to(language)}", "\n".join(numbers)),
         *((f"{said}, {WORDS[kind].to(language)}", seen.said.to(language)) for kind, seen in _both(visit)),
         (WORDS["fix"].to(language), one.fix.to(language)),
         (WORDS["explanation"].to(language), one.explanation.to(language)),
@@ -89,7 +93,3 @@ def changed(one: Exhibit) -> str:
 
 def _both(visit: Visit) -> tuple[tuple[str, Seen], tuple[str, Seen]]:
     return ("bug", visit.bug), ("fixed", visit.fixed)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
