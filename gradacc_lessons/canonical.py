@@ -7,7 +7,7 @@ The form is that of RFC 8785 (JSON Canonicalization Scheme); whole numbers too l
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +17,11 @@ MAX_DEPTH = 20
 """Lists and objects inside one another; nothing of the course nests half as deep."""
 MAX_DIGITS = 1_000
 """Of a whole number. Python takes a time that grows with the square of them."""
+_TOO_LARGE = 10**MAX_DIGITS
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that does not end is taken whole, and looked at once
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_TOO_DEEP = f"it nests deeper than {MAX_DEPTH} levels"
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class JsonError(ValueError):
@@ -31,8 +36,10 @@ def canonical(value: Any) -> bytes:
     Takes None, booleans, numbers, text, lists or tuples, and mappings whose keys are text. JsonError for anything
     else, for a number that is not finite, and for what nests deeper than MAX_DEPTH.
     """
+    parts: list[str] = []
+    _write(value, 0, parts)
     try:
-        return "".join(_parts(value, 0)).encode("utf-8")
+        return "".join(parts).encode("utf-8")
     except UnicodeEncodeError:
         raise JsonError("a text holds half of a character (a lone surrogate)") from None
 
@@ -50,6 +57,7 @@ def read(raw: bytes, most_bytes: int = MAX_BYTES) -> Any:
     if len(raw) > most_bytes:
         raise JsonError(f"it is larger than {most_bytes:,} bytes")
     try:
+        _check_depth(raw)
         value = json.loads(
             raw.decode("utf-8"),
             object_pairs_hook=_object,
@@ -59,47 +67,61 @@ def read(raw: bytes, most_bytes: int = MAX_BYTES) -> Any:
         )
     except UnicodeDecodeError:
         raise JsonError("it is not UTF-8 text") from None
-    except RecursionError:
-        raise JsonError(f"it nests deeper than {MAX_DEPTH} levels") from None
+    except RecursionError:  # brackets that are never closed
+        raise JsonError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise JsonError(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    canonical(value)  # the depth and the characters
+    if _HALVES.search(raw):
+        canonical(value)  # refuses halves that do not make a whole
     return value
 
 
-def _parts(value: Any, depth: int) -> Iterator[str]:
-    if depth > MAX_DEPTH:
-        raise JsonError(f"it nests deeper than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, bool | str):
-        yield json.dumps(value, ensure_ascii=False)
+def _check_depth(raw: bytes) -> None:
+    """Before anything is built: taking the innermost level away, over and over, leaves nothing."""
+    brackets = _TEXTS.sub(b"", raw).translate(None, delete=_NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    if b"[]" in brackets or b"{}" in brackets:
+        raise JsonError(_TOO_DEEP)
+
+
+def _write(value: Any, depth: int, parts: list[str]) -> None:
+    if depth == MAX_DEPTH and isinstance(value, list | tuple | dict):
+        raise JsonError(_TOO_DEEP)
+    if isinstance(value, str):
+        parts.append(json.dumps(value, ensure_ascii=False))
+    elif value is None or isinstance(value, bool):
+        parts.append(json.dumps(value))
     elif isinstance(value, int):
-        if abs(value) >= 10**MAX_DIGITS:
+        if not -_TOO_LARGE < value < _TOO_LARGE:
             raise JsonError(f"a number has more than {MAX_DIGITS} digits")
-        yield str(int(value))
+        parts.append(str(int(value)))
     elif isinstance(value, float):
-        yield _number(value)
+        parts.append(_number(value))
     elif isinstance(value, list | tuple):
-        yield "["
-        for index, item in enumerate(value):
-            yield "," * (index > 0)
-            yield from _parts(item, depth + 1)
-        yield "]"
+        before = "["
+        for item in value:
+            parts.append(before)
+            _write(item, depth + 1, parts)
+            before = ","
+        parts.append("]" if value else "[]")
     elif isinstance(value, dict):
-        yield from _object_parts(value, depth)
+        _write_object(value, depth, parts)
     else:
         raise JsonError(f"JSON cannot hold a {type(value).__name__}")
 
 
-def _object_parts(value: dict[Any, Any], depth: int) -> Iterator[str]:
+def _write_object(value: dict[Any, Any], depth: int, parts: list[str]) -> None:
     for key in value:
         if not isinstance(key, str):
             raise JsonError(f"a key must be text, and {str(key)[:40]!r} is not")
-    yield "{"
+    before = "{"
     # The RFC sorts by UTF-16, which differs from Python's own order beyond U+FFFF.
-    for index, key in enumerate(sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))):
-        yield f"{',' * (index > 0)}{json.dumps(key, ensure_ascii=False)}:"
-        yield from _parts(value[key], depth + 1)
-    yield "}"
+    for key in sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass")):
+        parts.append(f"{before}{json.dumps(key, ensure_ascii=False)}:")
+        _write(value[key], depth + 1, parts)
+        before = ","
+    parts.append("}" if value else "{}")
 
 
 def _number(value: float) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import struct
+from time import process_time
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_what_json_cannot_hold_is_refused(value: Any, says: str) -> None:
         (b"-Infinity", "-Infinity"),
         (b"1e999", "too large"),
         (b"1" * (MAX_DIGITS + 1), f"{MAX_DIGITS} digits"),
-        (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), f"deeper than {MAX_DEPTH} levels"),
+        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), f"deeper than {MAX_DEPTH} levels"),
         (b"[" * 200_000, f"deeper than {MAX_DEPTH} levels"),
         (b'{"a":' * 100_000, f"deeper than {MAX_DEPTH} levels"),
         (b'"\xff"', "not UTF-8"),
@@ -141,6 +142,29 @@ def test_what_is_too_large_is_not_read() -> None:
     assert read(b"[1]", most_bytes=3) == [1]
     with pytest.raises(JsonError, match="larger than 2 bytes"):
         read(b"[1]", most_bytes=2)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'"\\' * 500_000, b'"' + b'\\"' * 500_000, b'"' * 999_999, b"[" * 999_999, b"[]" * 400_000, b'{"a":[' * 150_000],
+    ids=lambda each: each[:6].decode(),
+)
+def test_nothing_takes_long_to_refuse(raw: bytes) -> None:
+    begun = process_time()
+    with pytest.raises(JsonError):
+        read(raw)
+    assert process_time() - begun < 1
+
+
+def test_the_deepest_that_is_read_is_the_deepest_that_is_written() -> None:
+    value: Any = "[[[[{{{{"
+    for _ in range(MAX_DEPTH // 2):
+        value = [{"]": value, "}": 1}]
+    assert read(canonical(value)) == value
+    with pytest.raises(JsonError, match="deeper"):
+        canonical([value])
+    with pytest.raises(JsonError, match="deeper"):
+        read(json.dumps([value]).encode())
 
 
 @given(st.binary(max_size=60))
