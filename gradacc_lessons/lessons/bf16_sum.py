@@ -146,7 +146,7 @@ def errors_over_seeds(pieces: Pieces, accumulation_steps: int, seeds: range) -> 
 
 
 def explore_sum(prediction: Prediction | None = None) -> Explorer:
-    """A slider for N, a list of buffers and a list of pieces; `prediction()` is the error in percent that is expected."""
+    """A slider for N, lists of buffers and of pieces; `prediction()` is the error that is expected, in percent."""
 
     def plan(micro_batch_size: int, accumulation_steps: int, pieces: Pieces, buffer: Buffer) -> Run:
         guess = prediction() if prediction else None

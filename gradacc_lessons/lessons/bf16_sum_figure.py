@@ -26,9 +26,10 @@ class SumFigure(TwoPanels):
 
     description: ClassVar[str] = (
         "Left: the relative error of the sum, on a logarithmic axis, against the number of pieces added, also "
-        "logarithmic: discs for the chosen buffer, a dotted grey line for a plain bfloat16 sum; discs at the bottom are exact. Right: a dot for each "
-        "of 250 entries, what it should be in the end on the horizontal axis and what the buffer holds on the vertical "
-        "one; on the grey diagonal they are equal, and a dot nearer to the horizontal axis has stalled."
+        "logarithmic: discs for the chosen buffer, at the bottom where it is exact, and a dotted grey line for a plain "
+        "bfloat16 sum. Right: a dot for each of 250 entries, what it should be in the end on the horizontal axis and "
+        "what the buffer holds on the vertical one; on the grey diagonal they are equal, and a dot nearer to the "
+        "horizontal axis has stalled."
     )
     width, height = 820, 400
 

@@ -7,6 +7,7 @@ from gradacc_lessons.quiz.exercises_memory import CHOOSE_FOR_BUDGET, FIND_LEAK
 from gradacc_lessons.quiz.exercises_museum import TWO_BUGS, WRITE_THE_TEST
 from gradacc_lessons.quiz.exercises_norm import CHOOSE_NORM, CORRECTED_MOMENTUM
 from gradacc_lessons.quiz.exercises_once import ONCE_PER_WINDOW, READ_TIMELINE
+from gradacc_lessons.quiz.exercises_precision import FLOAT32_SUM, REPAIR_FP16
 from gradacc_lessons.quiz.exercises_sum import EMBED_IN_TWO_PASSES
 from gradacc_lessons.quiz.exercises_uneven import FIX_TAIL, TOKEN_WEIGHTS
 from gradacc_lessons.text import Text
@@ -257,6 +258,7 @@ EXERCISES: dict[str, Exercise] = {
         *(CORRECTED_MOMENTUM, CHOOSE_NORM),
         *(EMBED_IN_TWO_PASSES, DICE_PER_CLASS),
         *(ONCE_PER_WINDOW, READ_TIMELINE),
+        *(REPAIR_FP16, FLOAT32_SUM),
         *(TWO_BUGS, WRITE_THE_TEST),
         *(PLAN_YOUR_OWN, CHOOSE_WITH_CHECKPOINTING),
     )
