@@ -48,6 +48,14 @@ SECTIONS = {
         *("Warm-up in updates", "An average of the weights", "Log and evaluate whole windows"),
         *("Save between windows", "Write it"),
     ],
+    "08_mixed_precision": [
+        *("A sum that stops", "How far is it off?", "On a real model", "Sums that hold"),
+        *("Small numbers vanish in float16", "Once per window", "One overflow skips the window", "Write it"),
+    ],
+    "09_bug_museum": [
+        *("A loss that grows with N", "All of them at once", "Find the bug", "Which instrument finds it"),
+        *("A timeline of one", "Report it well", "An exhibit of your own", "Write it"),
+    ],
     "10_fit_a_budget": [
         *("A target and a budget", "Predict, then measure", "Activation checkpointing", "Peak against time"),
         *("From a target to a plan", "What other tuners do", "Plan your own model", "On a GPU"),
@@ -140,7 +148,8 @@ def test_dutch_is_not_english(asked: Question) -> None:
 def test_no_bare_step_where_micro_batch_or_update_is_meant(asked: Question) -> None:
     # "A step is a batch" is quoted as the misconception that it is.
     allowed = re.compile(
-        r"optimizer\.step|training_step|accumulation_steps|A step is a batch|Een step is een batch", re.I
+        r"(?:optimizer|scheduler|scaler)\.step|training_step|accumulation_steps|A step is a batch|Een step is een batch",
+        re.I,
     )
     for place, text in texts(asked):
         for words in (text.en, text.nl):
@@ -195,7 +204,9 @@ def test_words_for_another_line_do_not_name_the_faulty_one() -> None:
 def test_ids_begin_with_their_lesson() -> None:
     prefix = {"00_start_here": "start-", "01_accumulate": "acc-", "02_scale_the_loss": "scale-"}
     prefix |= {"03_the_memory_wall": "mem-", "04_uneven_windows": "uneven-", "06_not_a_sum": "sum-"}
+    prefix |= {"08_mixed_precision": "precision-"}
     prefix |= {"05_batch_norm": "norm-", "07_once_per_window": "once-", "10_fit_a_budget": "fit-"}
+    prefix |= {"09_bug_museum": "museum-"}
     for lesson, bank in BANKS.items():
         assert all(each.id.startswith(prefix[lesson]) for each in bank.questions)
 
@@ -217,6 +228,10 @@ EXERCISES = {
     "sum-dice": "dice_per_class",
     "once-repair": "once_per_window",
     "once-read-events": "read_timeline",
+    "precision-repair-fp16": "repair_fp16",
+    "precision-float32-sum": "float32_sum",
+    "museum-two-bugs": "two_bugs",
+    "museum-write-test": "write_the_test",
     "fit-plan-your-own": "plan_your_own",
     "fit-choose": "choose_with_checkpointing",
 }

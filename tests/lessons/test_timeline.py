@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from matplotlib.patches import Rectangle
 
 from gradacc_lessons import diagnose
@@ -70,37 +69,6 @@ def test_the_right_loop_has_nothing_wrong_whatever_the_sizes(b: int, n: int, exa
 
 def test_the_right_loop_is_right_in_the_strictest_scope() -> None:
     assert diagnose(compiled(RIGHT_SOURCE)).outcome.name == "CORRECT"
-
-
-def test_the_tape_changes_nothing_of_the_run() -> None:
-    class Kept(torch.nn.Module):
-        pass
-
-    ends = []
-    for with_tape in (True, False):
-        kept: list[Any] = []
-
-        def loop(model: Any, optimizer: Any, batches: Any, loss_fn: Any, n: int, kept: list[Any] = kept) -> None:
-            compiled(RIGHT_SOURCE)(model, optimizer, batches, loss_fn, n, max_norm=0.5, scheduler=Still())
-            kept.append(model)
-
-        if with_tape:
-            taped(loop, Recipe(4, 4))
-        else:
-            task = lesson._task()
-            model = task.build_model()
-            batches = lesson.split(tuple(tensor[:38] for tensor in task.train), 4)
-            for _ in range(2):
-                loop(model, torch.optim.SGD(model.parameters(), lr=lesson.LEARNING_RATE), batches, task.loss_fn, 4)
-        ends.append(torch.cat([p.detach().flatten() for p in kept[0].parameters()]))
-    assert torch.equal(*ends)
-
-
-class Still:
-    """A scheduler that does not move."""
-
-    def step(self) -> None:
-        pass
 
 
 def test_a_written_timeline_has_a_line_per_micro_batch_in_order() -> None:
