@@ -148,7 +148,8 @@ def test_dutch_is_not_english(asked: Question) -> None:
 def test_no_bare_step_where_micro_batch_or_update_is_meant(asked: Question) -> None:
     # "A step is a batch" is quoted as the misconception that it is.
     allowed = re.compile(
-        r"(?:optimizer|scheduler|scaler)\.step|training_step|accumulation_steps|A step is a batch|Een step is een batch",
+        r"(?:optimizer|scheduler|scaler)\.step|training_step|accumulation_steps"
+        r"|A step is a batch|Een step is een batch",
         re.I,
     )
     for place, text in texts(asked):
