@@ -135,7 +135,7 @@ INSTALL = @set -e; \
 	$(PIP) --editable
 
 .venv/.installed-base: .venv/.torch-$(TORCH) pyproject.toml constraints.txt
-	$(INSTALL) .; touch $@
+	$(INSTALL) ".[models,certificate]"; touch $@
 
 .venv/.installed-dev: .venv/.torch-$(TORCH) pyproject.toml constraints.txt
 	$(INSTALL) ".[dev]"; touch .venv/.installed-base $@

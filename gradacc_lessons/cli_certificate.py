@@ -63,6 +63,9 @@ def certificate(
 
         ends = valid_until.replace(tzinfo=UTC) if valid_until else None
         own = Certificate(name or "", full=full, language=answer_in, valid_until=ends)
+        if own.missing is not None:
+            say(own.missing.to(answer_in))
+            sys.exit(1)
         for path in own.save(folder):
             say(str(path))
         say(own.words.to(answer_in))

@@ -102,7 +102,7 @@ def test_a_build_of_pytorch_comes_from_pytorchs_own_index_and_nothing_else_does(
 
 
 def test_lab_installs_the_base_alone_and_test_what_the_tests_need(folder):
-    assert "--editable .;" in make(folder, "--dry-run", "lab").stdout
+    assert '--editable ".[models,certificate]";' in make(folder, "--dry-run", "lab").stdout
     assert '--editable ".[dev]";' in make(folder, "--dry-run", "test").stdout
 
 

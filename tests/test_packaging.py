@@ -60,6 +60,7 @@ def test_the_wheel_carries_the_licence_and_no_tests(wheel):
     assert not any("__pycache__" in name or ".ipynb_checkpoints" in name for name in inside)
     assert "gradacc_lessons/jupyter/labconfig/default_setting_overrides.json" in inside
     assert "gradacc_lessons/lessons/norm_accuracies.json" in inside
+    assert "gradacc_lessons/certificate/dictionary_1.txt" in inside
 
 
 def test_an_unpacked_wheel_finds_its_own_course_and_copies_it_for_the_learner(wheel, tmp_path):
@@ -83,6 +84,7 @@ def test_an_unpacked_wheel_finds_its_own_course_and_copies_it_for_the_learner(wh
 @pytest.mark.parametrize("module", ["gradacc_lessons", "gradacc_lessons.cli"])
 def test_an_import_alone_loads_nothing_heavy(module):
     heavy = ["torch", "numpy", "pandas", "matplotlib", "ipywidgets", "IPython", "sklearn", "pydantic", "yaml"]
+    heavy += ["jwt", "cryptography", "segno"]
     source = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", source], capture_output=True, text=True).stdout == "[]\n"
 
@@ -98,11 +100,12 @@ def parsed(requirement):
     return name.lower(), floor
 
 
-def test_environment_yml_has_pyprojects_base_dependencies_with_the_same_floors():
+def test_environment_yml_has_pyprojects_base_dependencies_and_those_of_certificates_with_the_same_floors():
     entries = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
     listed = dict(parsed(entry) for entry in entries if isinstance(entry, str) and entry != "pip")
     python_floor = parsed(f"python{PYPROJECT['project']['requires-python']}")
-    wanted = dict([python_floor, *map(parsed, PYPROJECT["project"]["dependencies"])])
+    extra = PYPROJECT["project"]["optional-dependencies"]["certificate"]
+    wanted = dict([python_floor, *map(parsed, [*PYPROJECT["project"]["dependencies"], *extra])])
     for name in NOT_ON_CONDA_FORGE:
         del wanted[name]
     assert {CONDA_NAMES.get(name, name): floor for name, floor in wanted.items()}.items() <= listed.items()

@@ -1,6 +1,7 @@
 """What README.md and CONTRIBUTING.md say exists, and what they show is what comes out."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -15,6 +16,8 @@ import torch
 from torch import nn
 
 from gradacc_lessons.authoring.publish import README_BEGIN, README_END, publish
+from gradacc_lessons.certificate.earned import CORE
+from gradacc_lessons.certificate.verify import EXIT_CODES, verify
 from gradacc_lessons.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +70,7 @@ def test_every_gradacc_command_and_option_that_is_named_exists(page: Path) -> No
     for code in code_in(page):
         words = shlex.split(code.replace("\\", "/")) if re.match(r"(\S*[/\\])?gradacc( |$)", code) else []
         command: click.Command = main
-        while isinstance(command, click.Group) and len(words) > 1 and words[1] != "--help":
+        while isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-"):
             words = words[1:]
             assert words[0] in command.commands, code
             command = command.commands[words[0]]
@@ -189,7 +192,28 @@ def test_publishing_writes_the_buttons_into_the_readme(tmp_path: Path) -> None:
     assert text.count("\n# ") + text.startswith("# ") == 1
 
 
-def test_the_picture_is_there_with_its_text() -> None:
-    ((alt, file),) = re.findall(r"!\[(.+)\]\((docs/.+?)\)", README.read_text(encoding="utf-8"))
-    assert len(alt) > 100
-    assert (ROOT / file).read_bytes().startswith(b"\x89PNG")
+def test_the_pictures_are_there_with_their_text() -> None:
+    pictures = re.findall(r"!\[(.+)\]\((docs/.+?)\)", README.read_text(encoding="utf-8"))
+    assert [file for _, file in pictures] == ["docs/picture.png", "docs/certificate.svg"]
+    assert all(len(alt) > 100 for alt, _ in pictures)
+    assert (ROOT / pictures[0][1]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_certificate_in_the_readme_is_one_and_the_codes_are_those_that_it_names() -> None:
+    verdict = verify(ROOT / "docs" / "certificate.svg")
+    assert verdict.outcome == "unknown" and verdict.credential is not None
+    assert [lesson.name[:2] for lesson in verdict.credential.lessons] == list(CORE)
+    table = re.findall(r"^\| (\d) \| (.+?)[,:]", README.read_text(encoding="utf-8"), re.MULTILINE)
+    said = {"trusted": "valid", "unknown": "unchanged since issue", "invalid": "not valid"}
+    assert {answer: int(code) for code, answer in table} == {
+        said[outcome]: code for outcome, code in EXIT_CODES.items()
+    }
+
+
+def test_what_is_missing_for_a_certificate_is_said_as_in_the_readme(tmp_path: Path) -> None:
+    (session,) = (session for session in blocks("console") if session.startswith("$ gradacc certificate"))
+    prompt, _, shown = session.partition("\n")
+    command = shlex.split(prompt.removeprefix("$ gradacc "))
+    env = {**os.environ, "GRADACC_HOME": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-m", "gradacc_lessons", *command], capture_output=True, text=True, env=env)
+    assert run.stdout == shown and run.returncode == 1
