@@ -66,8 +66,10 @@ def test_its_number_gives_it_away_and_is_what_the_exhibit_says(one: Exhibit) -> 
 
 
 @each
-def test_it_runs_in_less_than_a_second(one: Exhibit) -> None:
-    assert seen(one).seconds < SECONDS or visit(one).seconds < SECONDS  # another process may have been in the way
+def test_each_run_takes_less_than_a_second(one: Exhibit) -> None:
+    visits = (seen(one), visit(one)) if seen(one).seconds > SECONDS else (seen(one),)  # others may be in the way
+    for runs in zip(*((each.bug, each.fixed) for each in visits), strict=True):
+        assert min(run.seconds for run in runs) < SECONDS
     if one.instrument == "diagnose":
         assert seen(one).bug.result.evidence["seconds"] < 10 * SECONDS
 

@@ -7,7 +7,7 @@ from gradacc_lessons.museum.kinds import TapeExhibit
 from gradacc_lessons.museum.scene import Scene, digits_scene
 from gradacc_lessons.text import Text
 
-WARM_UP = 32
+WARM_UP = 16
 """What the schedule is told, in updates."""
 
 
@@ -27,7 +27,7 @@ class Lightning1476(TapeExhibit):
         f"updates until the learning rate is full, for a warm-up of {WARM_UP} (N = 8)",
         f"updates tot de learning rate vol is, bij een warm-up van {WARM_UP} (N = 8)",
     )
-    expected = (4.0, 32.0)
+    expected = (2.0, 16.0)
     fix = Text("Move the schedule once, after each update.", "Verzet het schema één keer, na elke update.")
     explanation = Text(
         "A schedule counts calls, not updates. Called after each micro-batch it runs N times as fast: the warm-up is "
@@ -57,8 +57,8 @@ class Lightning1476(TapeExhibit):
                 scheduler.step()
 
     def scene(self) -> Scene:
-        """N = 8: 16 updates in an epoch of 128 micro-batches."""
-        scene = digits_scene(128, 1, accumulation_steps=8)
+        """N = 8: 8 updates in an epoch of 64 micro-batches."""
+        scene = digits_scene(64, 1, accumulation_steps=8)
         warm_up = torch.optim.lr_scheduler.LambdaLR(scene.optimizer, lambda moves: min(1.0, (moves + 1) / WARM_UP))
         scene.offered["scheduler"] = warm_up
         return scene

@@ -21,8 +21,8 @@ class Ultralytics11217(TapeExhibit):
         "door de volgende epoch op nul worden gezet, voor een update ze toepast.",
     )
     number_name = Text(
-        "updates in four epochs of 60 micro-batches (N = 16)",
-        "updates in vier epochs van 60 micro-batches (N = 16)",
+        "updates in four epochs of 30 micro-batches (N = 8)",
+        "updates in vier epochs van 30 micro-batches (N = 8)",
     )
     expected = (12.0, 15.0)
     fix = Text(
@@ -67,8 +67,8 @@ class Ultralytics11217(TapeExhibit):
                     waiting = 0
 
     def scene(self) -> Scene:
-        """60 micro-batches and N = 16: half of the thread's numbers."""
-        return digits_scene(60, 1, accumulation_steps=16)
+        """30 micro-batches and N = 8: a quarter of the thread's numbers."""
+        return digits_scene(30, 1, accumulation_steps=8)
 
     def measure(self, kind: Kind) -> float:
         """Counted."""
