@@ -33,10 +33,10 @@ class Learner:
 
 def read_roster(file: Path) -> list[Learner]:
     """The learners, in the file's order; ClassError names the line that is wrong."""
-    rows = read_table(file)
-    columns = {field: _column(rows, names) for field, names in NAMES.items()}
+    there, rows = read_table(file)
+    columns = {field: _column(there, names) for field, names in NAMES.items()}
     if columns["id"] is None:
-        found = ", ".join(rows[0]) if rows else "nothing"
+        found = ", ".join(there) or "nothing"
         raise ClassError(
             "roster",
             f"{file} needs a column id with what your school knows each learner by; its first line has: {found[:200]}",
@@ -54,8 +54,8 @@ def read_roster(file: Path) -> list[Learner]:
     return list(learners.values())
 
 
-def _column(rows: list[dict[str, str]], names: Sequence[str]) -> str | None:
-    known = {column.lower(): column for column in rows[0]} if rows else {}
+def _column(there: Sequence[str], names: Sequence[str]) -> str | None:
+    known = {column.lower(): column for column in there}
     return next((known[name] for name in names if name in known), None)
 
 

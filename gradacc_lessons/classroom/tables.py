@@ -10,10 +10,12 @@ from gradacc_lessons.classroom.problem import ClassError
 MOST_BYTES = 20_000_000
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """A spreadsheet may run what begins so."""
+NOTHING = "-"
+"""Alone it is how grade books write that there is no grade; no spreadsheet runs it."""
 
 
-def read_table(file: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file by the names of its columns, without spaces around anything.
+def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """The names of a CSV file's columns and its rows by them, without spaces around anything.
 
     UTF-8 with or without a mark, or else Windows-1252; commas, semicolons or tabs. ClassError if it cannot be read.
     """
@@ -27,10 +29,12 @@ def read_table(file: Path) -> list[dict[str, str]]:
     heading = text.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)
     try:
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows = list(reader)
     except csv.Error as error:
         raise ClassError("table", f"{file} is no CSV: {error}", f"{file} is geen CSV: {error}") from None
-    return [
+    columns = [name.strip() for name in reader.fieldnames or ()]
+    return columns, [
         {name.strip(): (value or "").strip() for name, value in row.items() if isinstance(name, str) and _text(value)}
         for row in rows
     ]
@@ -55,4 +59,5 @@ def harmless(cell: str) -> str:
     >>> harmless("=1+1"), harmless("Ada")
     ("'=1+1", 'Ada')
     """
-    return f"'{cell}" if cell.lstrip(" \u00a0\ufeff").startswith(STARTS_A_FORMULA) else cell
+    runs = cell != NOTHING and cell.lstrip(" \u00a0\ufeff").startswith(STARTS_A_FORMULA)
+    return f"'{cell}" if runs else cell

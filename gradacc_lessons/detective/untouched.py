@@ -39,16 +39,19 @@ def watched() -> Callable[[dict[str, Any], dict[str, Array]], bytes]:
 
 
 def _told(before: list[Any], codes: dict[int, Any]) -> list[str]:
-    """The names of what is no longer what it was."""
+    """The names of what is no longer what it was; it is put back, so that saying so works again."""
     found = []
     for owner, attributes in before:
         now = vars(owner)
-        found += [f"{owner.__name__}.{name}" for name, value in attributes.items() if now.get(name) is not value]
+        for name in [name for name, value in attributes.items() if now.get(name) is not value]:
+            found.append(f"{owner.__name__}.{name}")
+            setattr(owner, name, attributes[name])
         if isinstance(owner, type):
             found += [f"{owner.__name__}.{name}" for name in now if name not in attributes | _ANY]
     for function, *parts in codes.values():
         if [function.__code__, function.__defaults__, function.__kwdefaults__] != parts:
             found.append(function.__qualname__)
+            function.__code__, function.__defaults__, function.__kwdefaults__ = parts
     return found
 
 

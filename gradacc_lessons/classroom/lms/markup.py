@@ -24,7 +24,8 @@ def clean(text: str) -> str:
 def as_bytes(root: ET.Element) -> bytes:
     """The document."""
     ET.indent(root)
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, "utf-8") + b"\n"
+    document: bytes = ET.tostring(root, "utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + document + b"\n"
 
 
 def plain(number: Number) -> str:
