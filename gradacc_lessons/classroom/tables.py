@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ MOST_BYTES = 20_000_000
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """A spreadsheet may run what begins so."""
 NOTHING = "-"
-"""Alone it is how grade books write that there is no grade; no spreadsheet runs it."""
+"""Alone it is how grade books write that there is no grade."""
+_A_NUMBER = re.compile(r"-?(\d+(\.\d+)?)?", re.ASCII)
+"""Below nothing, or NOTHING: no spreadsheet runs these."""
 
 
 def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -59,5 +62,5 @@ def harmless(cell: str) -> str:
     >>> harmless("=1+1"), harmless("Ada")
     ("'=1+1", 'Ada')
     """
-    runs = cell != NOTHING and cell.lstrip(" \u00a0\ufeff").startswith(STARTS_A_FORMULA)
+    runs = not _A_NUMBER.fullmatch(cell) and cell.lstrip(" \u00a0\ufeff").startswith(STARTS_A_FORMULA)
     return f"'{cell}" if runs else cell

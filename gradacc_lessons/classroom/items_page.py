@@ -1,0 +1,154 @@
+"""Writing an item analysis: a page with pictures and tables, and two CSV files."""
+
+import math
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from gradacc_lessons.classroom.answers import named_mistake
+from gradacc_lessons.classroom.class_folder import ClassFolder
+from gradacc_lessons.classroom.items import COMMON, FEWEST, ItemAnalysis
+from gradacc_lessons.classroom.items_figure import ItemsFigure
+from gradacc_lessons.classroom.page import page, table
+from gradacc_lessons.classroom.tables import as_csv
+from gradacc_lessons.quiz.feedback import html
+from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.text import Language, Text
+from gradacc_lessons.ui.static import picture_html
+
+TITLE = Text("Class {name}: the questions", "Klas {name}: de vragen")
+INTRODUCTION = Text(
+    "Only first answers count here: the first take of each learner, before any feedback.",
+    "Alleen eerste antwoorden tellen hier: de eerste poging van elke leerling, vóór alle feedback.",
+)
+MISCONCEPTIONS = Text("Misconceptions of this class", "Misvattingen van deze klas")
+NONE = Text(
+    "No mistake was made by {share} of those who answered and at least {fewest} learners.",
+    "Geen enkele fout werd door {share} van wie antwoordde en minstens {fewest} leerlingen gemaakt.",
+)
+MISTAKE_HEADING = (
+    Text("Lesson", "Les"),
+    Text("Question", "Vraag"),
+    Text("Mistake", "Fout"),
+    Text("In words", "In woorden"),
+    Text("Learners", "Leerlingen"),
+    Text("Share", "Aandeel"),
+)
+ITEM_HEADING = (
+    Text("Question", "Vraag"),
+    Text("Kind", "Soort"),
+    Text("Answered", "Beantwoord"),
+    Text("Difficulty", "Moeilijkheid"),
+    Text("Discrimination", "Onderscheidend vermogen"),
+    Text("All right", "Helemaal goed"),
+)
+MISTAKES, QUESTIONS = Text("Every mistake", "Elke fout"), Text("Every question", "Elke vraag")
+EXPLAINED = Text(
+    "Difficulty is the mean share of the points. Discrimination is the correlation with the points of the other "
+    "questions: below 0.2 a question tells little about who knows.",
+    "Moeilijkheid is het gemiddelde aandeel van de punten. Onderscheidend vermogen is de correlatie met de punten van "
+    "de andere vragen: onder 0,2 zegt een vraag weinig over wie het weet.",
+)
+InWords = Callable[[str, str, str], Text]
+"""(lesson, question, mistake) -> the mistake in words."""
+
+
+def write_items(of_class: ClassFolder, found: ItemAnalysis, folder: Path, language: Language) -> list[Path]:
+    """Write items.html, items.csv and mistakes.csv into `folder`."""
+    in_words = _in_words(of_class)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        folder / "items.html": items_page(of_class.name, found, in_words, language),
+        folder / "items.csv": items_csv(found),
+        folder / "mistakes.csv": mistakes_csv(found, in_words, language),
+    }
+    for file, content in files.items():
+        file.write_bytes(content)
+    return list(files)
+
+
+def _in_words(of_class: ClassFolder) -> InWords:
+    banks = {}
+
+    def named(lesson: str, question: str, mistake: str) -> Text:
+        if lesson not in banks and lesson in of_class.bank_files:
+            banks[lesson] = {each.id: each for each in of_class.bank(lesson)[0].questions}
+        asked = banks.get(lesson, {}).get(question)
+        return named_mistake(asked, mistake) if asked else Text(mistake, mistake)
+
+    return named
+
+
+def items_page(name: str, found: ItemAnalysis, in_words: InWords, language: Language) -> bytes:
+    """The page: what the class got wrong together, then each lesson with its picture and tables."""
+    parts = [f"<p>{escape(INTRODUCTION.to(language))}</p>", f"<h2>{escape(MISCONCEPTIONS.to(language))}</h2>"]
+    common = found.misconceptions()
+    if len(common):
+        parts.append(_mistake_table(common, in_words, language, MISCONCEPTIONS))
+    else:
+        said = fill(NONE, {"share": f"{COMMON:.0%}", "fewest": FEWEST})
+        parts.append(f"<p>{escape(said.to(language))}</p>")
+    for lesson in found.items["lesson"].unique():
+        part = found.of_lesson(lesson)
+        figure = ItemsFigure(language)
+        sentence = figure.draw(part.items)
+        parts += [f"<h2>{escape(lesson)}</h2>", picture_html(figure, sentence), f"<p>{escape(sentence)}</p>"]
+        parts += [_item_table(part.items, language), f"<p>{escape(EXPLAINED.to(language))}</p>"]
+        if len(part.mistakes):
+            parts.append(_mistake_table(part.mistakes, in_words, language, MISTAKES))
+    return page(fill(TITLE, {"name": name}).to(language), language, "\n".join(parts))
+
+
+def _item_table(items: pd.DataFrame, language: Language) -> str:
+    rows = [
+        [
+            escape(row["question"]), escape(row["kind"]), str(row["n"]), f"{row['difficulty']:.2f}",
+            _correlation(row["discrimination"]), f"{row['right']:.0%}",
+        ]
+        for _, row in items.iterrows()
+    ]  # fmt: skip
+    return table(QUESTIONS.to(language), [each.to(language) for each in ITEM_HEADING], rows, numbers=(2, 3, 4, 5))
+
+
+def _mistake_table(mistakes: pd.DataFrame, in_words: InWords, language: Language, caption: Text) -> str:
+    rows = [
+        [
+            escape(row["lesson"]), escape(row["question"]), escape(row["mistake"]),
+            html(in_words(row["lesson"], row["question"], row["mistake"]).to(language)), str(row["count"]),
+            f"{row['share']:.0%}",
+        ]
+        for _, row in mistakes.iterrows()
+    ]  # fmt: skip
+    return table(caption.to(language), [each.to(language) for each in MISTAKE_HEADING], rows, numbers=(4, 5))
+
+
+def _correlation(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
+def items_csv(found: ItemAnalysis) -> bytes:
+    """A row per question."""
+    rows = [
+        [
+            row["lesson"], row["question"], row["kind"], str(row["n"]), f"{row['difficulty']:.4f}",
+            _correlation(row["discrimination"]), f"{row['right']:.4f}", row["mistake"],
+            f"{row['mistake_share']:.4f}",
+        ]
+        for _, row in found.items.iterrows()
+    ]  # fmt: skip
+    return as_csv(list(found.items.columns), rows)
+
+
+def mistakes_csv(found: ItemAnalysis, in_words: InWords, language: Language) -> bytes:
+    """A row per question and mistake."""
+    rows = [
+        [
+            row["lesson"], row["question"], row["mistake"],
+            in_words(row["lesson"], row["question"], row["mistake"]).to(language), str(row["count"]), str(row["n"]),
+            f"{row['share']:.4f}",
+        ]
+        for _, row in found.mistakes.iterrows()
+    ]  # fmt: skip
+    return as_csv(["lesson", "question", "mistake", "in words", "count", "n", "share"], rows)
