@@ -6,18 +6,17 @@ from gradacc_lessons.quiz.try_precision import float32_sum, fp16_epoch
 from gradacc_lessons.text import Text
 
 _LOOP = (
-    "import torch\n\n\n"
+    "from torch import autocast, float16\nfrom torch.nn.utils import clip_grad_norm_\n\n\n"
     "def train_epoch(model, optimizer, scaler, micro_batches, loss_fn, accumulation_steps, max_norm):\n"
     "    optimizer.zero_grad()\n    for index, batch in enumerate(micro_batches):\n"
 )
 _FORWARD = (
-    '        with torch.autocast("cpu", dtype=torch.float16):\n'
-    "            loss = loss_fn(model, batch) / accumulation_steps\n"
+    '        with autocast("cpu", dtype=float16):\n            loss = loss_fn(model, batch) / accumulation_steps\n'
 )
 _BACKWARD = "        scaler.scale(loss).backward()\n"
 _BEGIN = _LOOP + _FORWARD + _BACKWARD
 _UNSCALE = "        scaler.unscale_(optimizer)\n"
-_CLIP = "        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)\n"
+_CLIP = "        clip_grad_norm_(model.parameters(), max_norm)\n"
 _END = "        if (index + 1) % accumulation_steps == 0:\n"
 _STEP = "            scaler.step(optimizer)\n"
 _UPDATE = "            scaler.update()\n"

@@ -19,7 +19,8 @@ from gradacc_lessons.text import Text
 
 LESSONS = (
     *("00_start_here", "01_accumulate", "02_scale_the_loss", "03_the_memory_wall", "04_uneven_windows"),
-    *("05_batch_norm", "06_not_a_sum", "07_once_per_window", "10_fit_a_budget"),
+    *("05_batch_norm", "06_not_a_sum", "07_once_per_window", "08_mixed_precision"),
+    *("09_bug_museum", "10_fit_a_budget"),
 )
 EQUAL = 1e-12
 """float64 keeps 16 digits; sums of a few thousand terms lose two or three of them."""

@@ -11,7 +11,7 @@ from gradacc_lessons.quiz.quiz import Quiz
 
 LESSONS = {
     **{"start": "00", "acc": "01", "scale": "02", "mem": "03", "uneven": "04", "norm": "05", "sum": "06"},
-    **{"once": "07", "fit": "10"},
+    **{"once": "07", "precision": "08", "museum": "09", "fit": "10"},
 }
 """The lesson whose questions begin so."""
 
