@@ -8,7 +8,7 @@ import hashlib
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -26,7 +26,7 @@ from gradacc_lessons.classroom.journal import NAME, Journal, line_of
 from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.results import RESULTS_NAME, CodeRun, FileResult
 from gradacc_lessons.classroom.same_work import compared
-from gradacc_lessons.detective import limits
+from gradacc_lessons.detective import client, limits
 
 PIECE = 4
 """Files that one process takes at a time."""
@@ -118,7 +118,8 @@ def _graded(of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str]
     """The journal's lines for these files, piece by piece, as they are done."""
     pieces = (names[at : at + PIECE] for at in range(0, len(names), PIECE))
     jobs = min(jobs, -(-len(names) // PIECE))
-    if jobs < 1:
+    if jobs <= 1:
+        yield from _graded_here(Grader(of_class, folder, kind), kind, pieces)
         return
     begin = (of_class.folder, folder, kind, os.getpid())
     # "spawn", as a fork of a process with threads may hang; each process has a sandboxed worker of its own.
@@ -131,6 +132,20 @@ def _graded(of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str]
             yield from (_lines(each) for each in ended)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _graded_here(grader: Grader, kind: CodeRun, pieces: Iterable[list[str]]) -> Iterator[Lines]:
+    """The same in this process: a second one would take longer to start than a few files take."""
+    before = client.WORKER
+    if kind in ("sandbox", "unsafe"):
+        sandbox.use(kind)
+    try:
+        for piece in pieces:
+            yield [(name, line_of(name, grader.grade(name))) for name in piece]
+    finally:
+        if client.WORKER is not before:
+            client.WORKER.close()
+            client.use(before)
 
 
 def _lines(ended: "Future[Lines]") -> Lines:
