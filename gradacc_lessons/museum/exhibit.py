@@ -1,6 +1,7 @@
 """What every exhibit of the museum has."""
 
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from textwrap import dedent
@@ -71,6 +72,15 @@ class Exhibit(ABC):
     def source(self, kind: Kind) -> str:
         """What runs, as a visitor reads it."""
         return dedent(inspect.getsource(self.code(kind))).removeprefix("@staticmethod\n").strip() + "\n"
+
+    @property
+    def beside(self) -> str:
+        """The functions and classes of its file that the code calls, as a visitor reads them; "" if there are none."""
+        module = type(self).__module__
+        shown = "".join(self.source(kind) for kind in KINDS)
+        own = [value for value in vars(sys.modules[module]).values() if getattr(value, "__module__", None) == module]
+        called = [value for value in own if value is not type(self) and f"{value.__name__}(" in shown]
+        return "\n\n\n".join(inspect.getsource(value).strip() for value in called)
 
     @abstractmethod
     def measure(self, kind: Kind) -> float:

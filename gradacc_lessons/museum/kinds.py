@@ -1,5 +1,6 @@
 """Three kinds of exhibits, one for each instrument that finds their bug."""
 
+import sys
 from abc import abstractmethod
 from contextlib import suppress
 from typing import ClassVar
@@ -12,6 +13,9 @@ from gradacc_lessons.museum.exhibit import Exhibit, Kind
 from gradacc_lessons.museum.measures import gradient_error
 from gradacc_lessons.museum.scene import Scene, digits_scene
 from gradacc_lessons.text import Text
+
+PATIENCE = 60.0
+"""Seconds that `diagnose` may take: these loops come to an end, also on a machine that is busy."""
 
 
 class LoopExhibit(Exhibit):
@@ -27,7 +31,11 @@ class LoopExhibit(Exhibit):
 
     def inspect(self, kind: Kind) -> Diagnosis:
         """What `diagnose` says of the loop."""
-        return diagnose(self.code(kind), self.scope)
+        import cloudpickle
+
+        # The loop travels with its code: to import its module there would take the checking process a second.
+        cloudpickle.register_pickle_by_value(sys.modules[type(self).__module__])
+        return diagnose(self.code(kind), self.scope, time_limit=PATIENCE)
 
     def findings(self, result: Diagnosis) -> tuple[str, ...]:
         """The faults in the loop; its outcome where no fault has a name."""

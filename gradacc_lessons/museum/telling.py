@@ -61,7 +61,7 @@ def told(visit: Visit, language: Language) -> str:
     parts = [
         (f"{one.id}: {one.project}, {one.year}", one.title.to(language) + "."),
         (WORDS["symptom"].to(language), one.symptom.to(language)),
-        (WORDS["code"].to(language), changed(one)),
+        (WORDS["code"].to(language), "\n\n".join(part for part in (one.beside, changed(one)) if part)),
         (f"{WORDS['number'].to(language)}: {one.number_name.to(language)}", "\n".join(numbers)),
         *((f"{said}, {WORDS[kind].to(language)}", seen.said.to(language)) for kind, seen in _both(visit)),
         (WORDS["fix"].to(language), one.fix.to(language)),

@@ -70,7 +70,7 @@ class Visit:
         """All there is to tell: `about`, the row, the code, and what the instrument said of both runs."""
         one = self.exhibit
         said = {f"said_{name}": seen.said.to(language) for name, seen in (("bug", self.bug), ("fixed", self.fixed))}
-        code = {f"code_{kind}": one.source(kind) for kind in ("bug", "fixed")}
+        code = {"code_beside": one.beside} | {f"code_{kind}": one.source(kind) for kind in ("bug", "fixed")}
         return one.about(language) | self.row(language) | code | said | {"found": self.found}
 
 

@@ -41,7 +41,8 @@ def test_an_exhibit_is_told_as_a_visitor_reads_it(language: str) -> None:
     assert result.exit_code == 0
     said = result.stdout
     parts = [
-        one.title.to(language), one.symptom.to(language), "-         loss = loss_fn(model, batch) / accumulation_steps",
+        one.title.to(language), one.symptom.to(language), "class Accelerator:",
+        "-         loss = loss_fn(model, batch) / accumulation_steps",
         ": 0.25", ": 1\n", "4 x 4", one.fix.to(language), one.explanation.to(language), one.thread, f" {one.lesson}. ",
     ]  # fmt: skip
     places = [said.index(part) for part in parts]

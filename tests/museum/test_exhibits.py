@@ -65,6 +65,11 @@ def test_its_number_gives_it_away_and_is_what_the_exhibit_says(one: Exhibit) -> 
     assert max(bug, fixed) > 1.2 * min(bug, fixed)
 
 
+@pytest.mark.parametrize("one", [one for one in ALL if one.instrument == "examine"], ids=lambda one: one.id)
+def test_its_number_and_its_instrument_agree_though_they_know_nothing_of_each_other(one: Exhibit) -> None:
+    assert seen(one).bug.number == pytest.approx(seen(one).bug.result.relative_error, rel=1e-6)
+
+
 @each
 def test_each_run_takes_less_than_a_second(one: Exhibit) -> None:
     visits = (seen(one), visit(one)) if seen(one).seconds > SECONDS else (seen(one),)  # others may be in the way
@@ -79,9 +84,9 @@ def test_its_thread_belongs_to_its_project_and_to_its_id(one: Exhibit) -> None:
     address = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)/(issues|pull)/(\d+)", one.thread)
     assert address is not None
     assert address[1] == OWNERS[one.project]
-    name = address[1].partition("/")[2]
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).removeprefix("pytorch-l")
-    assert one.id == f"{plain.replace('ightning', 'lightning')}-{address[3]}"
+    repository = address[1].partition("/")[2].lower()
+    name = {"pytorch-lightning": "lightning"}.get(repository, re.sub(r"[^a-z0-9]", "-", repository))
+    assert one.id == f"{name}-{address[3]}"
     assert 2016 < one.year <= 2026
 
 

@@ -25,7 +25,7 @@ class LlamaFactory7443(LoopExhibit):
     symptom = Text(
         "At one and the same total batch the first loss is 6.4, 13.65, 69 and 138 for N = 2, 4, 16 and 32. It should "
         "not depend on N at all.",
-        "Bij één en dezelfde totale batch is de eerste loss 6,4, 13,65, 69 en 138 voor N = 2, 4, 16 en 32. Hij hoort "
+        "Bij één en dezelfde totale batch is de eerste loss 6,4; 13,65; 69 en 138 voor N = 2, 4, 16 en 32. Hij hoort "
         "helemaal niet van N af te hangen.",
     )
     number_name = Text(
