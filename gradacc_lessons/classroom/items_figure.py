@@ -16,6 +16,8 @@ PER_QUESTION, BESIDE = 38, 150
 LONGEST = 26
 """Characters of a name on the axis; the table beside the picture has it whole."""
 LIGHT = "#C9C9C9"
+EASY = 0.9
+"""Where nearly everybody is right there is little to tell apart: such a question is not held against its wording."""
 TITLES = Text("First answers", "Eerste antwoorden"), Text("Discrimination", "Onderscheidend vermogen")
 SHARES = Text("Learners who answered (%)", "Leerlingen die antwoordden (%)")
 CORRELATION = Text(
@@ -117,7 +119,7 @@ def sentence(items: pd.DataFrame) -> Text:
             if len(common) > 1
             else Text(f"The commonest mistake is {listed}.", f"De meest gemaakte fout is {listed}.")
         )
-    low = items[items["discrimination"] < LOW]["question"]
+    low = items[(items["discrimination"] < LOW) & (items["difficulty"] < EASY)]["question"]
     if len(low):
         names = ", ".join(low)
         parts.append(

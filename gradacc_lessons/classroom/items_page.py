@@ -57,19 +57,20 @@ InWords = Callable[[str, str, str], Text]
 
 def write_items(of_class: ClassFolder, found: ItemAnalysis, folder: Path, language: Language) -> list[Path]:
     """Write items.html, items.csv and mistakes.csv into `folder`."""
-    in_words = _in_words(of_class)
+    named = in_words(of_class)
     folder.mkdir(parents=True, exist_ok=True)
     files = {
-        folder / "items.html": items_page(of_class.name, found, in_words, language),
+        folder / "items.html": items_page(of_class.name, found, named, language),
         folder / "items.csv": items_csv(found),
-        folder / "mistakes.csv": mistakes_csv(found, in_words, language),
+        folder / "mistakes.csv": mistakes_csv(found, named, language),
     }
     for file, content in files.items():
         file.write_bytes(content)
     return list(files)
 
 
-def _in_words(of_class: ClassFolder) -> InWords:
+def in_words(of_class: ClassFolder) -> InWords:
+    """Mistakes in the words of the class's banks; a mistake of another bank is named by its id."""
     banks = {}
 
     def named(lesson: str, question: str, mistake: str) -> Text:
@@ -81,15 +82,14 @@ def _in_words(of_class: ClassFolder) -> InWords:
     return named
 
 
-def items_page(name: str, found: ItemAnalysis, in_words: InWords, language: Language) -> bytes:
+def items_page(name: str, found: ItemAnalysis, named: InWords, language: Language) -> bytes:
     """The page: what the class got wrong together, then each lesson with its picture and tables."""
     parts = [f"<p>{escape(INTRODUCTION.to(language))}</p>", f"<h2>{escape(MISCONCEPTIONS.to(language))}</h2>"]
     common = found.misconceptions()
     if len(common):
-        parts.append(_mistake_table(common, in_words, language, MISCONCEPTIONS))
+        parts.append(_mistake_table(common, named, language, MISCONCEPTIONS))
     else:
-        said = fill(NONE, {"share": f"{COMMON:.0%}", "fewest": FEWEST})
-        parts.append(f"<p>{escape(said.to(language))}</p>")
+        parts.append(f"<p>{escape(_none(language))}</p>")
     for lesson in found.items["lesson"].unique():
         part = found.of_lesson(lesson)
         figure = ItemsFigure(language)
@@ -97,8 +97,22 @@ def items_page(name: str, found: ItemAnalysis, in_words: InWords, language: Lang
         parts += [f"<h2>{escape(lesson)}</h2>", picture_html(figure, sentence), f"<p>{escape(sentence)}</p>"]
         parts += [_item_table(part.items, language), f"<p>{escape(EXPLAINED.to(language))}</p>"]
         if len(part.mistakes):
-            parts.append(_mistake_table(part.mistakes, in_words, language, MISTAKES))
+            parts.append(_mistake_table(part.mistakes, named, language, MISTAKES))
     return page(fill(TITLE, {"name": name}).to(language), language, "\n".join(parts))
+
+
+def misconceptions(found: ItemAnalysis, named: InWords, language: Language) -> str:
+    """The misconceptions of the class as lines of text."""
+    lines = [
+        f"{row['share']:>4.0%}  {row['lesson']} {row['question']}: "
+        f"{named(row['lesson'], row['question'], row['mistake']).to(language)}"
+        for _, row in found.misconceptions().iterrows()
+    ]
+    return "\n".join([MISCONCEPTIONS.to(language), *lines] if lines else [_none(language)])
+
+
+def _none(language: Language) -> str:
+    return fill(NONE, {"share": f"{COMMON:.0%}", "fewest": FEWEST}).to(language)
 
 
 def _item_table(items: pd.DataFrame, language: Language) -> str:
@@ -112,11 +126,11 @@ def _item_table(items: pd.DataFrame, language: Language) -> str:
     return table(QUESTIONS.to(language), [each.to(language) for each in ITEM_HEADING], rows, numbers=(2, 3, 4, 5))
 
 
-def _mistake_table(mistakes: pd.DataFrame, in_words: InWords, language: Language, caption: Text) -> str:
+def _mistake_table(mistakes: pd.DataFrame, named: InWords, language: Language, caption: Text) -> str:
     rows = [
         [
             escape(row["lesson"]), escape(row["question"]), escape(row["mistake"]),
-            html(in_words(row["lesson"], row["question"], row["mistake"]).to(language)), str(row["count"]),
+            html(named(row["lesson"], row["question"], row["mistake"]).to(language)), str(row["count"]),
             f"{row['share']:.0%}",
         ]
         for _, row in mistakes.iterrows()
@@ -141,12 +155,12 @@ def items_csv(found: ItemAnalysis) -> bytes:
     return as_csv(list(found.items.columns), rows)
 
 
-def mistakes_csv(found: ItemAnalysis, in_words: InWords, language: Language) -> bytes:
+def mistakes_csv(found: ItemAnalysis, named: InWords, language: Language) -> bytes:
     """A row per question and mistake."""
     rows = [
         [
             row["lesson"], row["question"], row["mistake"],
-            in_words(row["lesson"], row["question"], row["mistake"]).to(language), str(row["count"]), str(row["n"]),
+            named(row["lesson"], row["question"], row["mistake"]).to(language), str(row["count"]), str(row["n"]),
             f"{row['share']:.4f}",
         ]
         for _, row in found.mistakes.iterrows()

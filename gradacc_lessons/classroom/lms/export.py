@@ -1,14 +1,16 @@
 """Writing banks for a learning management system, and saying what could not go along."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gradacc_lessons.classroom.class_folder import open_class
 from gradacc_lessons.classroom.lms.items import INSTANCES, LeftOut, items, left_out
 from gradacc_lessons.classroom.lms.moodle import moodle_xml
 from gradacc_lessons.classroom.lms.qti import qti12
-from gradacc_lessons.quiz.bank import load_bank
+from gradacc_lessons.course import course_folder
+from gradacc_lessons.quiz.bank import find_bank, load_bank
 from gradacc_lessons.quiz.questions import Bank
 from gradacc_lessons.text import Language, Text, joined
 
@@ -42,6 +44,24 @@ class Exported:
             for each in self.left_out
         ]
         return joined(said, "\n")
+
+
+def bank_files(lessons: Sequence[str], folder_of_class: Path | None, folder: Path | None) -> list[Path]:
+    """The banks of these lessons, all without one: a class's, those in `folder`, or the course's."""
+    if folder_of_class and folder:
+        raise ValueError("name a class or a folder with banks, not both")
+    if folder_of_class:
+        known = open_class(folder_of_class).bank_files
+        return [known[_named(known, lesson)] for lesson in lessons] or list(known.values())
+    folder = folder or course_folder("quizzes")
+    return [find_bank(folder, lesson) for lesson in lessons] or sorted(folder.glob("[0-9][0-9]_*.yaml"))
+
+
+def _named(known: Iterable[str], lesson: str) -> str:
+    for name in known:
+        if lesson == name or lesson.zfill(2) == name[:2]:
+            return name
+    raise ValueError(f"there is no quiz for lesson {lesson!r}; the quizzes there are: {', '.join(known)}")
 
 
 def exported(bank: Bank, kind: Format, language: Language, instances: int = INSTANCES) -> bytes:

@@ -1,0 +1,164 @@
+"""The commands of `gradacc class` for what comes after grading, and `gradacc slides`."""
+
+from pathlib import Path
+
+import click
+
+from gradacc_lessons.cli_classroom import CLASS, classroom
+from gradacc_lessons.cli_output import LANGUAGE, one_sentence, say
+from gradacc_lessons.text import Language
+
+TO = click.option(
+    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write here; without it, in the class's results."
+)
+NOT_GRADED = "{file} is not there yet: grade first, with `gradacc class grade FOLDER --class {folder}`"
+
+
+@classroom.command("report")
+@CLASS
+@TO
+@click.option("--solutions", is_flag=True, help="Show right answers as well, below those that were not right.")
+@LANGUAGE
+def report(folder_of_class: Path, to: Path | None, solutions: bool, language: Language | None) -> None:
+    """Write the gradebooks for Canvas and Moodle, and a page for each learner.
+
+    A page holds the learner's answers, what was said to them and where to read again; right answers only with
+    --solutions. index.html is yours.
+
+    Example:  gradacc class report --class autumn --language nl
+    """
+    from gradacc_lessons.classroom.class_folder import open_class
+    from gradacc_lessons.classroom.gradebook import write_gradebooks
+    from gradacc_lessons.classroom.report import Reporter
+    from gradacc_lessons.classroom.results import read_results
+    from gradacc_lessons.progress import chosen_language
+
+    with one_sentence():
+        opened = open_class(folder_of_class)
+        results, place = _results(opened.results, folder_of_class), to or opened.results
+        for file in write_gradebooks(opened, read_results(results), place):
+            say(str(file))
+        answer_in = language or chosen_language()
+        pages = Reporter(opened, answer_in, solutions).write(read_results(results), place / "reports")
+        say(f"{pages[0]}, and {len(pages) - 1} pages beside it")
+        not_run = sum(each.code == "refused" for each in read_results(results))
+        if not_run:
+            say(f"{not_run} files hold code that was not run, for want of a sandbox; it counts for nothing.")
+
+
+@classroom.command("items")
+@CLASS
+@TO
+@LANGUAGE
+def items(folder_of_class: Path, to: Path | None, language: Language | None) -> None:
+    """Look at the questions: how hard, how telling, and which mistakes this class shares.
+
+    Writes items.html, items.csv and mistakes.csv, and prints the misconceptions of the class.
+
+    Example:  gradacc class items --class autumn
+    """
+    from gradacc_lessons.progress import chosen_language
+
+    with one_sentence():
+        from gradacc_lessons.classroom.class_folder import open_class
+        from gradacc_lessons.classroom.items import analyse, first_answers
+        from gradacc_lessons.classroom.items_page import in_words, misconceptions, write_items
+        from gradacc_lessons.classroom.results import read_results
+
+        opened, answer_in = open_class(folder_of_class), language or chosen_language()
+        found = analyse(first_answers(read_results(_results(opened.results, folder_of_class))))
+        say(misconceptions(found, in_words(opened), answer_in))
+        for file in write_items(opened, found, to or opened.results, answer_in):
+            say(str(file))
+
+
+def _results(folder: Path, folder_of_class: Path) -> Path:
+    from gradacc_lessons.classroom.results import RESULTS_NAME
+
+    file = folder / RESULTS_NAME
+    if not file.exists():
+        raise ValueError(NOT_GRADED.format(file=file, folder=folder_of_class))
+    return file
+
+
+@classroom.command("export")
+@click.argument("lessons", nargs=-1, metavar="[LESSON]...")
+@click.option("--format", "kind", type=click.Choice(["moodle-xml", "qti12"]), required=True, help="For which system.")
+@click.option("--class", "folder_of_class", type=click.Path(path_type=Path, file_okay=False), help="A class's banks.")
+@click.option("--bank", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Banks of your own.")
+@click.option("--to", type=click.Path(path_type=Path, file_okay=False), default=".", help="Write here.")
+@click.option("--sets", type=click.IntRange(1, 50), default=5, show_default=True, help="Sets of numbers a question.")
+@LANGUAGE
+def export(
+    lessons: tuple[str, ...],
+    kind: str,
+    folder_of_class: Path | None,
+    bank: Path | None,
+    to: Path,
+    sets: int,
+    language: Language | None,
+) -> None:
+    """Write question banks for a learning management system: Moodle XML, or QTI 1.2 for Canvas.
+
+    All lessons if none is named. What a system cannot ask, code and predictions, is left out and named.
+
+    Example:  gradacc class export 01 02 --format moodle-xml --language nl --to banks
+    """
+    from gradacc_lessons.classroom.lms.export import bank_files, export_banks
+    from gradacc_lessons.progress import chosen_language
+
+    with one_sentence():
+        files = bank_files(lessons, folder_of_class, bank)
+        answer_in = language or chosen_language()
+        for done in export_banks(files, kind, answer_in, to, sets):  # type: ignore[arg-type]  # one of the choices
+            say(done.text().to(answer_in))
+
+
+@classroom.command("demo")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
+@click.option("--learners", type=click.IntRange(12, 5000), default=300, show_default=True)
+def demo(folder: Path, learners: int) -> None:
+    """Make a class that does not exist, grade it, and see its misconceptions found.
+
+    Every learner holds known misconceptions and hands in a file as `gradacc submit` writes it. The class stays in the
+    folder NAME, to try the other commands on. The exit code is 1 if what was planted is not exactly what is found.
+
+    Example:  gradacc class demo try-out --learners 60
+    """
+    import sys
+
+    with one_sentence():
+        from gradacc_lessons.classroom.demonstration import demonstrate
+
+        with click.progressbar(length=0, label="Answering and grading", show_pos=True) as bar:
+
+            def tell(done: int, total: int) -> None:
+                bar.length = total
+                bar.update(done - bar.pos)
+
+            shown = demonstrate(folder, learners, tell=tell)
+        say(shown.text())
+    sys.exit(0 if shown.exact else 1)
+
+
+@click.command("slides")
+@click.argument("lesson")
+@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option(
+    "--reveal",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder with reveal.js, to put into the file: it then needs no internet.",
+)
+def slides(lesson: str, to: Path | None, reveal: Path | None) -> None:
+    """Make a lecture of a lesson: slides for a browser, with the teacher's notes as speaker notes (key S).
+
+    Without reveal.js in the file the browser loads it from the internet. With npm you get a copy by
+    `npm install reveal.js@5`, which is found without --reveal where it was run.
+
+    Example:  gradacc slides 01 --to lecture.html
+    """
+    with one_sentence():
+        from gradacc_lessons.authoring.slides import write_slides
+
+        made = write_slides(lesson, to, reveal)
+        say(made.text())
