@@ -1,6 +1,5 @@
 """What an exercise is, and how a learner's function is checked: by what it does, in a process of its own."""
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from gradacc_lessons.detective.scenarios import Scope
 from gradacc_lessons.quiz.call_in_child import Call, Returned, call_in_child
 from gradacc_lessons.quiz.grade import Grade, no_answer
 from gradacc_lessons.quiz.number import written
+from gradacc_lessons.quiz.whole_source import whole_source
 from gradacc_lessons.text import LANGUAGES, Text, joined
 
 KEPT_SOURCE = 20_000
@@ -232,8 +232,5 @@ def same_code(function: Any, other: Callable[..., Any]) -> bool:
 
 
 def source_of(function: Any) -> str:
-    """The function's source, to keep with the answer; empty where Python cannot tell."""
-    try:
-        return inspect.getsource(function)[:KEPT_SOURCE]
-    except (OSError, TypeError):
-        return ""
+    """The function's source with what it uses, to keep with the answer; empty where Python cannot tell."""
+    return whole_source(function, KEPT_SOURCE)

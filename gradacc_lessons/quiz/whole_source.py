@@ -1,0 +1,87 @@
+"""The source of a function together with what it uses of its surroundings, so that it can be graded by itself.
+
+In a notebook a function stands in one cell, and what it imports or calls in others. The names in it are followed:
+modules and what comes out of them are imported again, functions of the learner's own and small constants are written
+out, each before what uses it.
+"""
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+LONGEST_CONSTANT = 200
+"""Characters of a constant that is written out."""
+_CONSTANTS = (int, float, str, bool, bytes, type(None))
+
+
+def whole_source(function: Any, longest: int) -> str:
+    """Source that defines the function, `longest` characters at most: then without its surroundings, or cut off.
+
+    Empty where Python cannot tell the source.
+    """
+    own = _own_source(function)
+    if not own:
+        return ""
+    whole = "\n".join(dict.fromkeys([*_surroundings(function, own, {function}), own]))
+    return whole if len(whole) <= longest else own[:longest]
+
+
+def _own_source(value: Any) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(value))
+    except (OSError, TypeError):
+        return ""
+
+
+def _surroundings(value: Any, source: str, seen: set[Any]) -> Iterator[str]:
+    """Lines that give the names in a function's or class's source what they are now."""
+    known = dict(vars(sys.modules.get(value.__module__) or object) if inspect.isclass(value) else {})
+    if inspect.isfunction(inspect.unwrap(value)):
+        known |= inspect.unwrap(value).__globals__ | inspect.getclosurevars(value).nonlocals
+    try:
+        names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError):  # as of a lambda in the middle of a call
+        return
+    code = getattr(inspect.unwrap(value), "__code__", None)
+    local = {*code.co_varnames, *code.co_cellvars} if code is not None else set()
+    for name in sorted((names - local) & set(known)):
+        yield from _definition(name, known[name], seen)
+
+
+def _definition(name: str, value: Any, seen: set[Any]) -> Iterator[str]:
+    if isinstance(value, ModuleType):
+        yield f"import {value.__name__}{_renamed(value.__name__, name)}"
+    elif isinstance(value, _CONSTANTS) or (isinstance(value, tuple) and all(isinstance(v, _CONSTANTS) for v in value)):
+        if len(repr(value)) <= LONGEST_CONSTANT:
+            yield f"{name} = {value!r}"
+    elif (module := _importable(value)) is not None:
+        yield f"from {module} import {value.__qualname__}{_renamed(value.__qualname__, name)}"
+    elif inspect.isfunction(value) or inspect.isclass(value):
+        if value in seen:
+            return
+        seen.add(value)
+        if source := _own_source(value):
+            yield from (*_surroundings(value, source, seen), source)
+            if value.__name__ != name:
+                yield f"{name} = {value.__name__}"
+
+
+def _renamed(known: str, name: str) -> str:
+    return "" if known == name else f" as {name}"
+
+
+def _importable(value: Any) -> str | None:
+    """The module that a function or class can be imported from elsewhere too; None if it is of this notebook."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    home = sys.modules.get(module) if isinstance(module, str) else None
+    if not isinstance(module, str) or home is None or module == "__main__" or not isinstance(name, str):
+        return None
+    file = getattr(home, "__file__", None)
+    if getattr(home, name, None) is not value:
+        return None
+    installed = file is None or "site-packages" in file or file.startswith((sys.base_prefix, sys.prefix))
+    return module if installed or module.split(".")[0] == "gradacc_lessons" else None
