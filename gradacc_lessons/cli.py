@@ -10,9 +10,11 @@ import click
 from gradacc_lessons import __version__
 from gradacc_lessons.cli_authors import notebooks, publish
 from gradacc_lessons.cli_certificate import certificate, verify
-from gradacc_lessons.cli_classroom import classroom, submit
+from gradacc_lessons.cli_classroom import submit
 from gradacc_lessons.cli_museum import museum
-from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, report, say
+from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, say
+from gradacc_lessons.cli_quiz import progress, quiz
+from gradacc_lessons.cli_reports import classroom, slides
 from gradacc_lessons.patience import patience
 from gradacc_lessons.recipe import OptimizerKernel, OptimizerName, Precision, Recipe
 from gradacc_lessons.text import Language
@@ -67,50 +69,6 @@ def doctor() -> None:
     result = checkup()
     say(str(result))
     sys.exit(0 if result.ok else 1)
-
-
-@main.group()
-def quiz() -> None:
-    """The question banks.
-
-    Example:  gradacc quiz check
-    """
-
-
-@quiz.command("check")
-@click.option(
-    "--bank",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="A folder with banks of your own; without it, the course's.",
-)
-def quiz_check(folder: Path | None) -> None:
-    """Prove that every bank is complete and can be graded.
-
-    Each problem is one line: file, line, field, and what is wrong.
-
-    Example:  gradacc quiz check --bank my-quizzes
-    """
-    from gradacc_lessons.course import course_folder
-    from gradacc_lessons.quiz.check import check_banks, summary
-
-    folder = folder or course_folder("quizzes")
-    with one_sentence():
-        problems = check_banks(folder)
-        report(problems, "" if problems else f"Complete: {summary(folder)}.")
-
-
-@main.command()
-@LANGUAGE
-def progress(language: Language | None) -> None:
-    """Show what you have done so far.
-
-    Example:  gradacc progress
-    """
-    from gradacc_lessons.progress import summary
-
-    with one_sentence():
-        say(summary(language))
 
 
 @main.command()
@@ -243,6 +201,8 @@ def plan(
     say(command.as_json(found) if for_programs else command.as_text(found))
 
 
+main.add_command(quiz)
+main.add_command(progress)
 main.add_command(publish)
 main.add_command(notebooks)
 main.add_command(certificate)
@@ -250,6 +210,7 @@ main.add_command(verify)
 main.add_command(museum)
 main.add_command(submit)
 main.add_command(classroom)
+main.add_command(slides)
 
 if __name__ == "__main__":
     main()

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.home import expanded
+from gradacc_lessons.progress_exchange import TakenOver, as_text, from_text, take_over
 from gradacc_lessons.progress_notices import shown as shown
 from gradacc_lessons.progress_reading import (
     can_be_read,
     read_answers,
     read_prediction,
+    read_reviews,
     read_seed,
     read_setting,
     read_takes,
@@ -30,6 +32,7 @@ from gradacc_lessons.progress_reading import (
 from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
 from gradacc_lessons.progress_records import Answer as Answer
 from gradacc_lessons.progress_records import Prediction as Prediction
+from gradacc_lessons.progress_records import Review as Review
 from gradacc_lessons.progress_records import Take as Take
 from gradacc_lessons.progress_records import best_take
 from gradacc_lessons.progress_records import passes as passes
@@ -210,6 +213,40 @@ class Progress:
     def prediction(self, lesson: str, question: str) -> Prediction | None:
         """The latest that is known about a prediction; None if none was made."""
         return self._store.read(lambda db: read_prediction(db, lesson, question))
+
+    def add_review(self, lesson: str, question: str, number: int, value: Any, fraction: float) -> bool:
+        """Keep an answer to a question that came back for the `number`-th time; True if it is the first to that."""
+        at, kept = _now(), json.dumps(value)
+
+        def add(db: sqlite3.Connection) -> bool:
+            if any((each.question, each.round) == (question, number) for each in read_reviews(db, lesson)):
+                return False
+            columns = "lesson, question, round, value, fraction, at"
+            row = (lesson, question, number, kept, fraction, at)
+            db.execute(f"INSERT INTO reviews ({columns}) VALUES (?, ?, ?, ?, ?, ?)", row)
+            return True
+
+        first = self._store.write(add)
+        self._tell()
+        return first
+
+    def reviews(self, lesson: str) -> list[Review]:
+        """Every answer to a question of the lesson that came back, oldest first."""
+        return self._store.read(lambda db: read_reviews(db, lesson))
+
+    def export_text(self) -> str:
+        """Everything that is kept, as a short text with a checksum, to keep elsewhere."""
+        return self._store.read(as_text)
+
+    def import_text(self, text: str) -> TakenOver:
+        """Take over what `export_text` gave, here or elsewhere. What is here never gets worse, and twice is once.
+
+        TextRefused, a ValueError, says what is wrong with the text; nothing is changed then.
+        """
+        from_text(text).close()
+        taken = self._store.write(lambda db: take_over(text, db))
+        self._tell()
+        return taken
 
     def results(self) -> list[LessonResult]:
         """One line for each lesson whose quiz was begun; of its takes, the best."""

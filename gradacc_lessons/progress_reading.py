@@ -7,9 +7,10 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
-from gradacc_lessons.progress_records import MOST_TAKES, Answer, Prediction, Take, best_answers, take_from
+from gradacc_lessons.progress_records import MOST_TAKES, Answer, Prediction, Review, Take, best_answers, take_from
 
 
 class Unreadable(sqlite3.DatabaseError):
@@ -23,6 +24,8 @@ def can_be_read(db: sqlite3.Connection) -> bool:
             read_takes(db, lesson)
         for lesson, question in db.execute("SELECT DISTINCT lesson, question FROM predictions").fetchall():
             read_prediction(db, lesson, question)
+        for (lesson,) in db.execute("SELECT DISTINCT lesson FROM reviews").fetchall():
+            read_reviews(db, lesson)
         for (name,) in db.execute("SELECT name FROM settings").fetchall():
             read_setting(db, name)
     except Unreadable:
@@ -62,8 +65,18 @@ def read_answers(db: sqlite3.Connection, lesson: str) -> list[Answer]:
     )
     with _unreadable("answers"):
         return [
-            Answer(_text(q), _number(t), bool(f), bool(c), json.loads(v), _share(s), _number(p), _text(at))
+            Answer(_text(q), _number(t), bool(f), bool(c), json.loads(v), _share(s), _number(p), _moment(at))
             for q, t, f, c, v, s, p, at in db.execute(query, (lesson,)).fetchall()
+        ]
+
+
+def read_reviews(db: sqlite3.Connection, lesson: str) -> list[Review]:
+    """Every answer to a question of a lesson that came back, oldest first."""
+    query = "SELECT question, round, value, fraction, at FROM reviews WHERE lesson = ? ORDER BY id"
+    with _unreadable("reviews"):
+        return [
+            Review(_text(question), _number(number), json.loads(value), _share(share), _moment(at))
+            for question, number, value, share, at in db.execute(query, (lesson,)).fetchall()
         ]
 
 
@@ -117,6 +130,11 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
+
+
+def _moment(value: Any) -> str:
+    datetime.fromisoformat(_text(value))
+    return str(value)
 
 
 def _number(value: Any) -> Any:

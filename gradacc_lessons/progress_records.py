@@ -43,6 +43,22 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Review:
+    """One answer to a question that came back after it was missed."""
+
+    question: str
+    """Id of the question."""
+    round: int
+    """The how-manyeth time it came back, from 1."""
+    value: Any
+    """The answer: what JSON can hold."""
+    fraction: float
+    """How much of it was right, 0 to 1."""
+    at: str
+    """When: ISO 8601, UTC."""
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What was predicted before a run, and what the run measured if it has been run."""
 

@@ -26,6 +26,10 @@ VERSIONS = (
     """
     ALTER TABLE takes ADD COLUMN seed TEXT;
     """,
+    """
+    CREATE TABLE reviews (id INTEGER PRIMARY KEY, lesson TEXT NOT NULL, question TEXT NOT NULL,
+        round INTEGER NOT NULL, value TEXT NOT NULL, fraction REAL NOT NULL, at TEXT NOT NULL);
+    """,
 )
 """The file's versions, each a step from the one before; `user_version` in the file says how many it has taken."""
 

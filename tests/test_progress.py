@@ -259,13 +259,14 @@ def writer(file: Path, name: str, answers: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_two_processes_lose_nothing_and_agree_on_who_was_first(file: Path) -> None:
-    both = [writer(file, name, 50) for name in ("left", "right")]  # the file does not exist yet, for either
-    said = [process.communicate(timeout=100)[0].splitlines() for process in both]
-    assert [process.returncode for process in both] == [0, 0] and [len(lines) for lines in said] == [50, 50]
+@pytest.mark.parametrize("each", [40, pytest.param(250, marks=pytest.mark.long)])
+def test_two_processes_lose_nothing_and_agree_on_who_was_first(file: Path, each: int) -> None:
+    both = [writer(file, name, each) for name in ("left", "right")]  # the file does not exist yet, for either
+    said = [process.communicate(timeout=200)[0].splitlines() for process in both]
+    assert [process.returncode for process in both] == [0, 0] and [len(lines) for lines in said] == [each, each]
     kept = Progress(file).answers(LESSON)
-    assert len(kept) == 100
-    for n in range(50):
+    assert len(kept) == 2 * each
+    for n in range(each):
         firsts = [answer.value for answer in kept if answer.question == f"shared-{n}" and answer.first]
         acknowledged = [line.split()[0] for lines in said for line in lines if line.endswith(f" {n} True")]
         assert firsts == acknowledged and len(firsts) == 1

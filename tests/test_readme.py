@@ -19,6 +19,8 @@ from gradacc_lessons.authoring.publish import README_BEGIN, README_END, publish
 from gradacc_lessons.certificate.earned import CORE
 from gradacc_lessons.certificate.verify import EXIT_CODES, verify
 from gradacc_lessons.cli import main
+from gradacc_lessons.cli_quiz import Lessons
+from gradacc_lessons.progress import Progress
 
 ROOT = Path(__file__).parents[1]
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
@@ -72,8 +74,9 @@ def test_every_gradacc_command_and_option_that_is_named_exists(page: Path) -> No
         command: click.Command = main
         while isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-"):
             words = words[1:]
-            assert words[0] in command.commands, code
-            command = command.commands[words[0]]
+            lesson = isinstance(command, Lessons) and words[0].isdecimal()
+            assert lesson or words[0] in command.commands, code
+            command = command.commands["take" if lesson else words[0]]
         options = {"--help"} | {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, code
 
@@ -165,6 +168,22 @@ def test_the_exhibit_in_the_readme_is_told_like_that() -> None:
     told, _, seconds = run.stdout.rpartition(" Both runs took ")
     assert one_line(told) == one_line(shown)
     assert seconds.endswith(" s of computing.\n") and run.returncode == 0
+
+
+def test_progress_moves_to_another_machine_by_the_lines_of_the_readme(tmp_path: Path) -> None:
+    export, import_ = (code for code in code_in(README) if re.match(r"gradacc progress (ex|im)port \S+$", code))
+    homes = {export: tmp_path / "old", import_: tmp_path / "new"}
+    old = Progress(homes[export] / "progress.sqlite")
+    old.begin_take("01_accumulate", 1, {"a": 1.0})
+    old.add_answer("01_accumulate", "a", 1, "x", 1.0, 1.0)
+    for code, home in homes.items():
+        command = [sys.executable, "-m", "gradacc_lessons", *shlex.split(code)[1:]]
+        environment = os.environ | {"GRADACC_HOME": str(home)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Taken over. New answers: 1;") and "100%  passed, take 1" in done.stdout
+    assert Progress(homes[import_] / "progress.sqlite").results() == old.results()
+    assert old.export_text() == (tmp_path / "my-progress.txt").read_text(encoding="ascii")
 
 
 def test_the_plan_in_the_readme_is_made(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def where(path: Path, document: Document, at: Path_, what: str) -> str:
     while known not in document.lines:
         known = known[:-1]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
-    return f"{path}:{document.lines[known]}: {_short(field) or 'file'}: {_short(' '.join(what.split()))}"
+    field, what = (_short(" ".join(text.split())) for text in (field, what))
+    return f"{path}:{document.lines[known]}: {field or 'file'}: {what}"
 
 
 def _short(text: str) -> str:

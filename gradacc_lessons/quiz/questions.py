@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     PlainValidator,
     StringConstraints,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -63,8 +64,8 @@ class _Source(_Strict):
     text: Words
 
 
-BankText = Annotated[Text, PlainValidator(_text)]
-BankFormula = Annotated[Formula, PlainValidator(_formula)]
+BankText = Annotated[Text, PlainValidator(_text), WithJsonSchema(_Languages.model_json_schema())]
+BankFormula = Annotated[Formula, PlainValidator(_formula), WithJsonSchema({"type": ["string", "number"]})]
 Several = Annotated[tuple[Item, ...], BeforeValidator(_tuple)]
 Tolerance = Annotated[float, Field(ge=0, lt=float("inf"))]
 Bound = Annotated[float, Field(allow_inf_nan=False)]
@@ -216,7 +217,14 @@ class SpotQuestion(_Question):
     kind: Literal["spot"]
     prompt: BankText
     code: Words
-    line: Annotated[tuple[int, ...], BeforeValidator(_tuple_of_one), Field(min_length=1)]
+    line: Annotated[
+        tuple[int, ...],
+        BeforeValidator(_tuple_of_one),
+        Field(min_length=1),
+        WithJsonSchema(
+            {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}, "minItems": 1}]}
+        ),
+    ]
     """The accepted lines, 1-based."""
     feedback: Verdicts
     lines: dict[int, BankText] = {}

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.progress import Answer, Progress, learner_progress
@@ -31,6 +32,9 @@ from gradacc_lessons.quiz.questions import (
 from gradacc_lessons.quiz.sentences import fill_texts
 from gradacc_lessons.text import LANGUAGES, Language, Text, joined
 
+if TYPE_CHECKING:
+    from gradacc_lessons.quiz.review import Reviewing
+
 
 class Quiz:
     """The quiz of one lesson, for one learner.
@@ -38,6 +42,9 @@ class Quiz:
     `lesson` is its name or its number ("01_accumulate", "01"); ValueError lists the lessons there are. `language`
     is "en" or "nl"; without it, the one the learner chose. `bank_folder` holds other banks than the course's.
     """
+
+    may_retake = True
+    """Whether it can be taken again."""
 
     def __init__(
         self,
@@ -47,8 +54,9 @@ class Quiz:
         bank_folder: Path | str | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._language = None if language is None else _known(language)
-        self.bank = load_bank(find_bank(Path(bank_folder or course_folder("quizzes")), lesson))
+        self.own_language = None if language is None else _known(language)
+        self.bank_folder = Path(bank_folder or course_folder("quizzes"))
+        self.bank = load_bank(find_bank(self.bank_folder, lesson))
         self.lesson = self.bank.lesson
         self.progress = progress or learner_progress()
         self._predictions = Predictions(self.progress, self.lesson)
@@ -58,11 +66,11 @@ class Quiz:
     @property
     def language(self) -> Language:
         """The language of what is said; setting it is the learner's choice for all lessons, and is kept."""
-        return self._language or self.progress.language
+        return self.own_language or self.progress.language
 
     @language.setter
     def language(self, language: Language) -> None:
-        chosen, self._language = _known(language), None
+        chosen, self.own_language = _known(language), None
         self.progress.set("language", chosen)
 
     @property
@@ -92,6 +100,19 @@ class Quiz:
         from gradacc_lessons.quiz.show import show
 
         show(self, [self.bank.question(question_id).id])
+
+    def review(self) -> None:
+        """Show again what was missed and is due today: 1 day after, then 3, 7 and 21 days after a right answer."""
+        from gradacc_lessons.quiz.show import show
+
+        due = self.reviewing()
+        show(due, [question.id for question in due.counted])
+
+    def reviewing(self, today: date | None = None) -> "Reviewing":
+        """What `review` shows, as a quiz of its own without widgets; `today` is the learner's."""
+        from gradacc_lessons.quiz.review import Reviewing
+
+        return Reviewing(self, today or datetime.now().astimezone().date())
 
     def variables(self, question_id: str) -> Mapping[str, Number]:
         """The learner's own numbers in a question."""
@@ -247,7 +268,7 @@ class Quiz:
             self.lesson,
             question.id,
             take,
-            source_of(value) if code else _as_json(question, value),
+            source_of(value) if code else as_json(question, value),
             result.fraction,
             question.points,
             retry=code,
@@ -270,7 +291,7 @@ def _known(language: Language) -> Language:
     return language
 
 
-def _as_json(question: Question, value: Any) -> Any:
+def as_json(question: Question, value: Any) -> Any:
     """An answer as it is kept."""
     if isinstance(question, OrderQuestion):
         return list(ordering.as_order(value) or ())

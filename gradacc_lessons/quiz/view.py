@@ -105,7 +105,8 @@ class QuizView:
         for name, label in labels.items():
             self.buttons[name].description = label.to(language)
         if question is None:
-            self._ask.value = self._in_language(html(words.RETAKE_NOTE.to(language)))
+            note = words.RETAKE_NOTE.to(language) if self.quiz.may_retake else ""
+            self._ask.value = self._in_language(html(note))
             self._place.children = ()
         else:
             listing = question.code if isinstance(question, ChoiceQuestion) else None
@@ -157,7 +158,7 @@ class QuizView:
             "solution": question is not None and self.quiz.may_see_solution(question.id),
             "previous": self.index > 0,
             "next": not alone and question is not None,
-            "retake": question is None,
+            "retake": question is None and self.quiz.may_retake,
         }
         for name, here in shown.items():
             self.buttons[name].layout.display = None if here else "none"

@@ -130,6 +130,33 @@ WENT_WRONG = Text(
     "Something went wrong in the quiz itself ({error}). Your earlier answers are kept; run the cell again.",
     "Er ging iets mis in de quiz zelf ({error}). Je eerdere antwoorden zijn bewaard; voer de cel opnieuw uit.",
 )
+TYPED = Text("Your answer (? hint, n next, q stop):", "Jouw antwoord (? hint, n volgende, q stoppen):")
+TYPE_ONE = Text("Type the number of your choice.", "Typ het nummer van je keuze.")
+TYPE_SEVERAL = Text(
+    "Type the numbers of all that you choose, as in: 1 3", "Typ de nummers van alles wat je kiest, bijvoorbeeld: 1 3"
+)
+TYPE_ORDER = Text(
+    "Type all numbers from first to last, as in: 2 1 3", "Typ alle nummers op volgorde, bijvoorbeeld: 2 1 3"
+)
+TYPE_LINE = Text("Type the number of the line.", "Typ het nummer van de regel.")
+TYPE_NUMBER = Text("Type the number.", "Typ het getal.")
+TYPE_CODE = Text(
+    "Write {name} in your file, then press Enter to have it checked; s shows a solution.",
+    "Schrijf {name} in je bestand en druk op Enter om hem te laten nakijken; s toont een oplossing.",
+)
+NO_FILE = Text(
+    "Write {name} in a file and take the quiz with --code FILE; type n to go on without it.",
+    "Schrijf {name} in een bestand en doe de quiz met --code BESTAND; typ n om zonder verder te gaan.",
+)
+AFTER_WRONG = Text("Enter goes on, s shows the solution:", "Enter gaat verder, s toont de oplossing:")
+AGAIN = Text("Take it again, with other numbers? (y/n)", "Nog een keer, met andere getallen? (j/n)")
+STOPPED = Text(
+    "Stopped. What you answered is kept; the same command goes on from there.",
+    "Gestopt. Wat je hebt beantwoord is bewaard; hetzelfde commando gaat daar verder.",
+)
+REVIEWED = Text("Reviewed: {done} of {total}, {right} right.", "Herhaald: {done} van {total}, {right} goed.")
+NOTHING_DUE = Text("Nothing is due for review today.", "Er is vandaag niets om te herhalen.")
+NEXT_DUE = Text("Come back on {day}.", "Kom terug op {day}.")
 OUTSIDE = Text(
     "Answer with quiz.answer(question, value). The questions:",
     "Antwoord met quiz.answer(vraag, waarde). De vragen:",
