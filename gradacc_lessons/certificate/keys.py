@@ -145,7 +145,11 @@ def _make(file: Path) -> None:
             stream.write(raw)
             stream.flush()
             os.fsync(stream.fileno())
-        with suppress(FileExistsError):
+        try:
             os.link(fresh, file)
+        except FileExistsError:
+            pass
+        except OSError:  # a disk without links
+            os.replace(fresh, file)
     finally:
-        fresh.unlink()
+        fresh.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from matplotlib import ft2font
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text as Words
 
 from gradacc_lessons.certificate import words
@@ -179,8 +180,10 @@ def _draw_head(page: _Page, credential: Credential) -> None:
     page.fit(words.HEADINGS[credential.kind].to(language), LEFT, 166, 38, WIDTH, color=NIGHT)
     page.write(words.awarded(credential), LEFT, 149, 13, GREY, style="italic")
     lines, size = _name_in_lines(page, credential.name)
+    band = Rectangle((0, 126), PANEL.left, 22, transform=page.axes.transData)
     for index, line in enumerate(lines):
-        page.fit(line, LEFT, 130.5 + (len(lines) - 1 - index) * size * 1.15 * POINT, size, WIDTH)
+        y = 130.5 + (len(lines) - 1 - index) * size * 1.15 * POINT
+        page.fit(line, LEFT, y, size, WIDTH, clip_path=band)  # accents piled high cover nothing else
     page.axes.plot([LEFT, LEFT + WIDTH], [125, 125], color=ORANGE, lw=1.4)
 
 
