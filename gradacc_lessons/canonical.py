@@ -20,6 +20,7 @@ MAX_DIGITS = 1_000
 _TOO_LARGE = 10**MAX_DIGITS
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that does not end is taken whole, and looked at once
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _TOO_DEEP = f"it nests deeper than {MAX_DEPTH} levels"
 _HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -78,10 +79,10 @@ def read(raw: bytes, most_bytes: int = MAX_BYTES) -> Any:
 
 def _check_depth(raw: bytes) -> None:
     """Before anything is built: taking the innermost level away, over and over, leaves nothing."""
-    brackets = _TEXTS.sub(b"", raw).translate(None, delete=_NO_BRACKETS)
+    brackets = _TEXTS.sub(b"", raw).translate(_ONE_KIND, delete=_NO_BRACKETS)
     for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    if b"[]" in brackets or b"{}" in brackets:
+        brackets = brackets.replace(b"[]", b"")
+    if b"[]" in brackets:
         raise JsonError(_TOO_DEEP)
 
 
