@@ -18,10 +18,10 @@ class EveryDream2trainer175(TapeExhibit):
     finding, lesson = "clip_scaled_gradients", "08_mixed_precision"
     title = Text("Clipped before it was unscaled", "Geclipt voor het terugschalen")
     symptom = Text(
-        "With the usual threshold of 1.0 training effectively stops. Users learn to give thresholds such as 100,000 "
+        "With the usual threshold of 1.0 training effectively stops. Users have to give thresholds such as 100,000 "
         "or 1,000,000 instead, which are soon wrong again, as the scale moves.",
-        "Met de gebruikelijke drempel van 1,0 staat het trainen zo goed als stil. Gebruikers leren drempels als "
-        "100.000 of 1.000.000 te geven, en die kloppen al snel niet meer, want de schaal verschuift.",
+        "Met de gebruikelijke drempel van 1,0 staat het trainen zo goed als stil. Gebruikers moeten drempels als "
+        "100.000 of 1.000.000 geven, en die kloppen al snel niet meer, want de schaal verschuift.",
     )
     number_name = Text(
         "length of the first gradient applied (threshold 0.25)",

@@ -15,9 +15,9 @@ class LLMsFromScratch299(LoopExhibit):
     finding, lesson, scope = "window_off_by_one", "01_accumulate", "windows"
     title = Text("The first window has one micro-batch", "Het eerste venster heeft één micro-batch")
     symptom = Text(
-        "Nothing is seen in the curves. A reader of the bonus code of chapter 6, run with 8 accumulation steps, "
+        "A reader of the bonus code of chapter 6, run with 8 accumulation steps, "
         "notices that the condition is true for the first batch already.",
-        "In de curves is niets te zien. Een lezer van de bonuscode van hoofdstuk 6, gedraaid met 8 accumulation "
+        "Een lezer van de bonuscode van hoofdstuk 6, gedraaid met 8 accumulation "
         "steps, merkt op dat de voorwaarde al bij de eerste batch waar is.",
     )
     number_name = Text("micro-batches behind the first update (N = 8)", "micro-batches achter de eerste update (N = 8)")

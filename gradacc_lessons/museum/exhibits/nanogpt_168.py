@@ -14,12 +14,12 @@ class NanoGPT168(LoopExhibit):
     finding, lesson, scope = "missing_scale", "02_scale_the_loss", "windows"
     title = Text("The loss is never divided by N", "De loss wordt nooit door N gedeeld")
     symptom = Text(
-        "Somebody reads the loop and asks whether the loss should not be divided by the accumulation steps. Training "
-        "looked fine: the author answers that Adam does not mind the scale, and that the clipping threshold has "
-        "silently been N times lower.",
-        "Iemand leest de lus en vraagt of de loss niet door het aantal accumulation steps gedeeld moet worden. Het "
-        "trainen zag er goed uit: de auteur antwoordt dat Adam niet om de schaal geeft, en dat de clipdrempel "
-        "stilletjes N keer lager was.",
+        "Somebody reads the loop and asks whether the loss should not be divided by the accumulation steps. The author "
+        "agrees, and adds that Adam does not mind the scale, but that the clipping threshold has silently been N "
+        "times lower.",
+        "Iemand leest de lus en vraagt of de loss niet door het aantal accumulation steps gedeeld moet worden. De "
+        "auteur is het ermee eens, en voegt toe dat Adam niet om de schaal geeft, maar dat de clipdrempel stilletjes "
+        "N keer lager was.",
     )
     number_name = Text(
         "length of the first gradient applied, as a multiple of the full batch's (N = 4)",

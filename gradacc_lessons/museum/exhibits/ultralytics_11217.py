@@ -15,10 +15,10 @@ class Ultralytics11217(TapeExhibit):
     finding, lesson = "tail_dropped", "04_uneven_windows"
     title = Text("The end of each epoch is thrown away", "Het eind van elke epoch wordt weggegooid")
     symptom = Text(
-        "Nothing is seen. With 120 batches in an epoch and N = 32, the report counts 24 batches that go backward and "
-        "are zeroed by the next epoch before any update applies them.",
-        "Er is niets te zien. Met 120 batches in een epoch en N = 32 telt de melding 24 batches die backward gaan en "
-        "door de volgende epoch op nul worden gezet, voor een update ze toepast.",
+        "Found by reading the code. With 120 batches in an epoch and N = 32, the report counts 24 batches that go "
+        "backward and are zeroed by the next epoch before any update applies them.",
+        "Gevonden door de code te lezen. Met 120 batches in een epoch en N = 32 telt de melding 24 batches die "
+        "backward gaan en door de volgende epoch op nul worden gezet, voor een update ze toepast.",
     )
     number_name = Text(
         "updates in four epochs of 30 micro-batches (N = 8)",
