@@ -131,6 +131,13 @@ ONCE_PER_WINDOW = Exercise(
             "        if len(window) < accumulation_steps:\n            break\n",
             *_WINDOW[1:], *_END,
         ),
+        _catalogued(
+            "tail_leaks",
+            "    for index, batch in enumerate(micro_batches):\n"
+            "        (loss_fn(model, batch) / accumulation_steps).backward()\n"
+            "        if (index + 1) % accumulation_steps == 0:\n",
+            *map(_within, (_CLIP, _STEP, _MOVE, _EMA, _ZERO)),
+        ),
         _catalogued("tail_underscaled", *_WINDOW[:3], _BACKWARD.replace("len(window)", "accumulation_steps"), *_END),
     ),
     judge=StagedCheck(
