@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.classroom import grading
 from benchmarks.diagnosis import diagnosis
 from benchmarks.explorers import first_point, gradients
 from benchmarks.loops import loops
@@ -19,7 +20,7 @@ from benchmarks.startup import startup
 from benchmarks.tracing import tracing
 
 BENCHMARKS: tuple[Callable[[bool], list[Row]], ...] = (
-    redraw, gradients, first_point, startup, loops, diagnosis, tracing,
+    redraw, gradients, first_point, startup, loops, diagnosis, tracing, grading,
     plans, memory_measured, memory_of_seven_billion, memory_predicted, memory_predicted_cuda,
 )  # fmt: skip
 OPTIONAL = {"accelerate", "lightning", "transformers", "peft"}

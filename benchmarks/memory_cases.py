@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 from benchmarks.memory_models import SUBJECTS, Subject
 from gradacc_lessons.device import seeded
 from gradacc_lessons.memory.allocator import allocator_peak, bytes_in_use
-from gradacc_lessons.memory.loop import one_update
+from gradacc_lessons.memory.loop import in_precision, one_update
 from gradacc_lessons.memory.predict import built, predict_peak
 from gradacc_lessons.optimizers import make_optimizer
 from gradacc_lessons.recipe import OptimizerKernel, OptimizerName, Precision, Recipe
@@ -85,7 +85,9 @@ def measured(subject: Subject, recipe: Recipe, device: str = "cpu") -> int:
     with seeded(recipe.seed):
         model = built(subject.build_model, recipe).to(device)
         optimizer = make_optimizer(model, recipe)
-        real = [subject.make_batch(recipe.micro_batch_size) for _ in range(recipe.accumulation_steps)]
+        real = [
+            in_precision(subject.make_batch(recipe.micro_batch_size), recipe) for _ in range(recipe.accumulation_steps)
+        ]
         window = tree_map_only(Tensor, lambda tensor: tensor.to(device), real)
 
         def update() -> None:

@@ -124,7 +124,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
 
 
 def _classes(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
-    return F.cross_entropy(model(_cast(model, batch[0])), batch[1])
+    return F.cross_entropy(model(batch[0]), batch[1])
 
 
 def _next_token(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
@@ -134,10 +134,6 @@ def _next_token(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 def _language(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
     loss: Tensor = model(**batch).loss
     return loss
-
-
-def _cast(model: nn.Module, x: Tensor) -> Tensor:
-    return x.to(next(model.parameters()).dtype)
 
 
 def _pairs(size: int) -> tuple[Tensor, Tensor]:
