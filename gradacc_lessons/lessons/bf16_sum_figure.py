@@ -45,7 +45,7 @@ class SumFigure(TwoPanels):
         (self._chosen,) = ax.plot([], [], "o", color=palette.BLUE, ms=4, label="the chosen buffer")
         (self._guess,) = ax.plot([], [], "--", color=palette.GUESS, lw=1.8)
         self._guess_label = ax.text(1, 1, "", fontsize=9, color=palette.BLACK, verticalalignment="bottom")
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.06), fontsize=9, frameon=False)
+        ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.5), fontsize=9, frameon=False)
         self.moves(self._plain, self._chosen, self._guess, self._guess_label)
 
     def draw_right(self, ax: Axes) -> None:

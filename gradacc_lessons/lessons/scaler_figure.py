@@ -87,11 +87,12 @@ def scaler_sentence(data: pd.DataFrame) -> str:
 
 def _skips(data: pd.DataFrame) -> str:
     skipped = data.loc[~data["updated"], "window"]
-    ends = f"the scale goes from {data['scale'].iloc[0]:,.0f} to {data['scale'].iloc[-1]:,.0f} in window {len(data)}"
+    first, lowest, last = data["scale"].iloc[0], data["scale"].min(), data["scale"].iloc[-1]
+    down = f"falls from {first:,.0f} to {lowest:,.0f}" if lowest < first else f"begins at {first:,.0f}"
+    scale = f"the scale {down}" + (f" and is {last:,.0f} in window {len(data)}." if last > lowest else ".")
     if skipped.empty:
-        return f"Every window has an update, and {ends}."
-    listed = ", ".join(map(str, skipped))
-    return f"No update in {'window' if len(skipped) == 1 else 'windows'} {listed}, and {ends}."
+        return f"Every window has an update; {scale}"
+    return f"No update in {'window' if len(skipped) == 1 else 'windows'} {', '.join(map(str, skipped))}; {scale}"
 
 
 def _updates(data: pd.DataFrame) -> str:

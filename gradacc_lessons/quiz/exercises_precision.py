@@ -360,7 +360,7 @@ FLOAT32_SUM = Exercise(
         (
             Group(Text("a single micro-batch", "één enkele micro-batch"), ((1, 1),)),
             Group(Text("a few micro-batches", "een paar micro-batches"), ((2, 8),)),
-            Group(Text("128 micro-batches", "128 micro-batches"), ((3, 128),)),
+            Group(Text("64 micro-batches", "64 micro-batches"), ((3, 64),)),
         ),
         tolerance=2e-4,
         same={

@@ -34,7 +34,7 @@ def test_by_keyboard_another_n_is_summed_and_a_float32_buffer_holds(lesson):
 def test_a_broken_image_is_moved_and_another_loop_never_recovers(lesson):
     before = lesson.drawn(SCALER_PICTURE)
     lesson.slider(BROKEN).press("ArrowRight")
-    lesson.says("micro-batch 3 of window 3 is broken. No update in window 3")
+    lesson.says("micro-batch 3 of window 3 is broken. No update in window 3; the scale falls")
     lesson.outputs().get_by_label("The loop", exact=True).select_option(label="zero_grad only if there was an update")
     lesson.says("No update in windows 3, 4, 5, 6, 7, 8")
     assert lesson.drawn(SCALER_PICTURE) != before
