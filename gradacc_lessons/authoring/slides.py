@@ -96,7 +96,8 @@ def _page(notebook: Path, reveal: Path | None) -> str:
         return str(page)
     for name in STYLES:
         style = f"<style>{_OTHER_FILES.sub('', _read(reveal, name))}</style>"
-        page = re.sub(rf'<link[^>]* ?href="{re.escape(online)}/{name}"[^>]*>', lambda _, s=style: s, page)
+        (link,) = re.findall(rf'<link[^>]* href="{re.escape(online)}/{name}"[^>]*>', page)
+        page = page.replace(link, style)
     return str(page)
 
 

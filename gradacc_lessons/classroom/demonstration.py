@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from gradacc_lessons.classroom.grade_folder import grade_folder
 from gradacc_lessons.classroom.items import ItemAnalysis, analyse, first_answers
 from gradacc_lessons.classroom.results import read_results
@@ -28,15 +26,17 @@ class Demonstration:
     @property
     def exact(self) -> bool:
         """Whether the misconceptions that were found are those that were planted, and no others."""
-        planted = {(each.lesson, each.question, each.mistake) for each in self.planted}
-        return planted == {(each.lesson, each.question, each.mistake) for each in self._found().itertuples()}
+        return {(each.lesson, each.question, each.mistake) for each in self.planted} == set(self._shares())
 
-    def _found(self) -> pd.DataFrame:
-        return self.found.misconceptions()
+    def _shares(self) -> dict[tuple[str, str, str], float]:
+        """What was found: by lesson, question and mistake, the share of the class that showed it."""
+        found = self.found.misconceptions()
+        columns = (found[name].tolist() for name in ("lesson", "question", "mistake", "share"))
+        return {(lesson, question, mistake): share for lesson, question, mistake, share in zip(*columns, strict=True)}
 
     def text(self) -> str:
         """Planted beside found, and what to try next."""
-        found = {(each.lesson, each.question, each.mistake): each.share for each in self._found().itertuples()}
+        found = self._shares()
         lines = [f"{self.learners} learners. Misconceptions: planted, and found by item analysis."]
         for each in self.planted:
             share = found.pop((each.lesson, each.question, each.mistake), None)
