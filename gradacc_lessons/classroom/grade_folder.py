@@ -5,6 +5,7 @@ results.jsonl is written, sorted. Whatever interrupts it costs the files that we
 """
 
 import hashlib
+import json
 import os
 import signal
 from collections import Counter
@@ -21,10 +22,10 @@ from gradacc_lessons import __version__
 from gradacc_lessons.classroom import sandbox
 from gradacc_lessons.classroom.class_folder import ClassFolder, open_class
 from gradacc_lessons.classroom.grading import Grader
-from gradacc_lessons.classroom.inbox import files, read_file
+from gradacc_lessons.classroom.inbox import files, read_file, shown
 from gradacc_lessons.classroom.journal import NAME, Journal, line_of
 from gradacc_lessons.classroom.problem import ClassError
-from gradacc_lessons.classroom.results import RESULTS_NAME, CodeRun, FileResult
+from gradacc_lessons.classroom.results import RESULTS_NAME, CodeRun, FileResult, result_from
 from gradacc_lessons.classroom.same_work import compared
 from gradacc_lessons.detective import client, limits
 
@@ -182,14 +183,17 @@ def _write(file: Path, journal: Journal, names: list[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     fresh = file.with_name(f".{file.name}-new")
     with fresh.open("wb") as stream:
-        for name, (_, result) in zip(names, journal.results(names), strict=True):
+        for name, line in zip(names, journal.lines(names), strict=True):
+            status = journal.entries[name].status
             if name in verdicts:
                 status, reason = verdicts[name]
-                result = FileResult(result.file, status, reason, result.learner, result.written)
+                entry = journal.entries[name]
+                line = FileResult(shown(name), status, reason, entry.learner, entry.written).line()
             elif name in notes:
-                result = replace(result, notes=(*result.notes, notes[name]))
-            counts[result.status] += 1
-            stream.write(result.line())
+                result = result_from(json.loads(line))
+                line = replace(result, notes=(*result.notes, notes[name])).line()
+            counts[status] += 1
+            stream.write(line)
     os.replace(fresh, file)
     return counts
 

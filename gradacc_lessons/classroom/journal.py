@@ -10,7 +10,7 @@ from typing import Any
 
 from gradacc_lessons.canonical import canonical, digest
 from gradacc_lessons.classroom.grading import Graded
-from gradacc_lessons.classroom.results import FileResult, result_from
+from gradacc_lessons.classroom.results import Status
 
 NAME = "journal.jsonl"
 
@@ -23,6 +23,8 @@ class Entry:
     """Where its line begins in the journal."""
     seen: str
     """SHA-256 of the file's bytes."""
+    status: Status
+    """graded or refused: by itself."""
     learner: str | None
     """Whose it is; None if it was refused."""
     written: str
@@ -72,19 +74,17 @@ class Journal:
         self._stream.flush()
 
     def _index(self, value: dict[str, Any], at: int) -> None:
-        result = value["result"]
-        learner = result["learner"] if result["status"] == "graded" else None
-        self.entries[value["name"]] = Entry(
-            at, value["seen"], learner, result["written"] or "", value["work"], value["checksum"], value["fits"]
-        )
+        name = value.pop("name")
+        del value["line"]
+        self.entries[name] = Entry(at, **value)
 
-    def results(self, names: list[str]) -> Iterator[tuple[Entry, FileResult]]:
-        """The results of these files, one at a time."""
+    def lines(self, names: list[str]) -> Iterator[bytes]:
+        """The results of these files as lines of results.jsonl, one at a time."""
         self._stream.flush()
-        with self.file.open("rb") as lines:
+        with self.file.open("rb") as kept:
             for name in names:
-                lines.seek(self.entries[name].at)
-                yield self.entries[name], result_from(json.loads(lines.readline())["result"])
+                kept.seek(self.entries[name].at)
+                yield json.loads(kept.readline())["line"].encode()
 
     def close(self, *, done: bool = False) -> None:
         """Close the file; when all is done it is not needed any more."""
@@ -96,9 +96,13 @@ class Journal:
 
 def line_of(name: str, graded: Graded) -> bytes:
     """A graded file as one line of the journal; `name` may be any name that a file can have."""
+    result = graded.result
     kept = {
         "name": name,
-        "result": json.loads(graded.result.line()),
+        "line": result.line().decode(),
+        "status": result.status,
+        "learner": result.learner,
+        "written": result.written or "",
         "seen": graded.seen,
         "work": graded.work,
         "checksum": graded.checksum,

@@ -149,7 +149,7 @@ def _graded_as(name: str):  # type: ignore[no-untyped-def]
 
 def test_of_one_learners_files_only_the_last_counts_however_many() -> None:
     entries = {
-        f"{name}.json": Entry(0, "", "s1", written, f"w{name}", f"c{name}", 0)
+        f"{name}.json": Entry(0, "", "graded", "s1", written, f"w{name}", f"c{name}", 0)
         for name, written in (("a", "2026-01-03"), ("b", "2026-01-05"), ("c", "2026-01-04"))
     }
     verdicts, notes = compared(entries)
