@@ -100,7 +100,16 @@ def titles(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README.md", "CONTRIBUTING.md"])
 def test_every_file_and_folder_that_is_named_exists(page: Path) -> None:
-    theirs = {".venv/bin", "my_loop.py", "my_model.py", "my_net.py", "NN_name.ipynb", "TOPIC.py", "NN_name.yaml"}
+    theirs = {
+        ".venv/bin",
+        "my_loop.py",
+        "my_model.py",
+        "my_net.py",
+        "my-progress.txt",
+        "NN_name.ipynb",
+        "TOPIC.py",
+        "NN_name.yaml",
+    }
     for code in code_in(page):
         for word in code.split():
             path = word.strip("`,;")

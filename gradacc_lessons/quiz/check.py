@@ -178,6 +178,8 @@ def _numbers(question: Question) -> Found:
         return
     for index, mistake in enumerate(question.mistakes):
         place: Path_ = ("mistakes", index, "formula")
+        if said := _never_said(question, index, sets):
+            yield place, said
         for drawn in sets:
             try:
                 right = agrees(question, mistake.formula.value(drawn), question.answer, drawn)
@@ -187,6 +189,18 @@ def _numbers(question: Question) -> Found:
             if right:
                 yield place, f"for {_shown(drawn)} this is the right answer"
                 break
+
+
+def _never_said(question: NumberQuestion, index: int, sets: Sequence[Draw]) -> str | None:
+    """Whether an earlier mistake has this one's value for every learner, so that its words are never read."""
+    formula = question.mistakes[index].formula
+    for earlier in question.mistakes[:index]:
+        try:
+            if all(agrees(question, formula.value(drawn), earlier.formula, drawn) for drawn in sets):
+                return f"its value is always that of the earlier mistake {earlier.formula.text!r}, whose words are said"
+        except FormulaError:
+            return None  # said elsewhere
+    return None
 
 
 def _leaks(question: Question) -> Found:

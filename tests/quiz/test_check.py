@@ -74,6 +74,12 @@ EDITS = {
         "questions[2].mistakes[0].formula",
         "n = 7 this is the right answer",
     ),
+    "distractor that is never said": (
+        "formula: b,",
+        "formula: n + b,",
+        "questions[2].mistakes[1].formula",
+        "always that of the earlier mistake 'b + n'",
+    ),
     "distractor within tolerance": (
         "answer: b * n",
         "tolerance: 0.45\n    answer: b * n",
