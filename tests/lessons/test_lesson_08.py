@@ -13,7 +13,7 @@ from gradacc_lessons.course import course_folder
 from gradacc_lessons.lessons.bf16_sum import explore_sum
 from gradacc_lessons.lessons.scaler_window import explore_scaler
 from gradacc_lessons.lessons.training import parameters
-from gradacc_lessons.quiz.exercise import build, same_code
+from gradacc_lessons.quiz.exercise import build
 from gradacc_lessons.quiz.exercises_precision import REPAIR_FP16
 from gradacc_lessons.reference import buffers
 from gradacc_lessons.reference.fp16_window import fp16_window
@@ -65,7 +65,9 @@ def test_the_explorer_of_windows_begins_with_the_run_that_the_table_shows() -> N
 
 
 def test_the_pages_kahan_is_the_references() -> None:
-    assert same_code(run("kahan")["kahan_add"], buffers.kahan_add)
+    """Instruction by instruction; the reference has a docstring too."""
+    here, there = (each.__code__ for each in (run("kahan")["kahan_add"], buffers.kahan_add))
+    assert here.co_code == there.co_code and here.co_varnames == there.co_varnames and here.co_names == there.co_names
 
 
 def test_the_pages_window_makes_the_references_update() -> None:
