@@ -16,8 +16,6 @@ from gradacc_lessons.museum.visit import Visit, visit
 from gradacc_lessons.text import LANGUAGES, Text
 
 KNOWN = {"diagnose": set(FAULTS), "examine": set(CAUSES), "trace": set(SAID)}
-COMES_LATER = {"07_once_per_window", "08_mixed_precision"}
-"""Lessons that may not be there yet while the museum is."""
 CLOSE = 0.05
 SECONDS = 1.0
 LINES = 20
@@ -118,7 +116,7 @@ def test_the_code_is_short_and_differs_only_in_the_bug(one: Exhibit) -> None:
 def test_its_finding_is_one_of_its_instruments_and_its_lesson_is_there(one: Exhibit) -> None:
     assert {one.finding, *one.also} <= KNOWN[one.instrument]
     lessons = {file.stem for file in course_folder("notebooks").glob("*.ipynb")}
-    assert one.lesson in lessons | COMES_LATER
+    assert one.lesson in lessons
 
 
 def test_there_are_many_of_many_projects_and_each_instrument_finds_some() -> None:
