@@ -117,7 +117,10 @@ def export(
 @classroom.command("demo")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
 @click.option("--learners", type=click.IntRange(12, 5000), default=300, show_default=True)
-def demo(folder: Path, learners: int) -> None:
+@click.option(
+    "--lesson", "lessons", multiple=True, help="A lesson they take; without it, those of a class of 90 minutes."
+)
+def demo(folder: Path, learners: int, lessons: tuple[str, ...]) -> None:
     """Make a class that does not exist, grade it, and see its misconceptions found.
 
     Every learner holds known misconceptions and hands in a file as `gradacc submit` writes it. The class stays in the
@@ -128,7 +131,7 @@ def demo(folder: Path, learners: int) -> None:
     import sys
 
     with one_sentence():
-        from gradacc_lessons.classroom.demonstration import demonstrate
+        from gradacc_lessons.classroom.demonstration import demonstrate, lesson_names
 
         with click.progressbar(length=0, label="Answering and grading", show_pos=True) as bar:
 
@@ -136,7 +139,7 @@ def demo(folder: Path, learners: int) -> None:
                 bar.length = total
                 bar.update(done - bar.pos)
 
-            shown = demonstrate(folder, learners, tell=tell)
+            shown = demonstrate(folder, learners, lesson_names(lessons), tell=tell)
         say(shown.text())
     sys.exit(0 if shown.exact else 1)
 

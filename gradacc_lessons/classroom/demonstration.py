@@ -8,6 +8,8 @@ from gradacc_lessons.classroom.grade_folder import grade_folder
 from gradacc_lessons.classroom.items import ItemAnalysis, analyse, first_answers
 from gradacc_lessons.classroom.results import read_results
 from gradacc_lessons.classroom.simulated import CLASS_LESSONS, HANDED_IN, Misconception, simulate
+from gradacc_lessons.course import course_folder
+from gradacc_lessons.quiz.bank import find_bank
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,9 @@ def demonstrate(
     graded = grade_folder(made.of_class, made.handed_in, tell=lambda done, _: tell(learners + done, 2 * learners))
     found = analyse(first_answers(read_results(graded.file)))
     return Demonstration(folder, learners, made.planted, found)
+
+
+def lesson_names(lessons: Sequence[str]) -> Sequence[str]:
+    """The lessons by their full names; those of a class of 90 minutes if none is named. ValueError lists those known."""
+    folder = course_folder("quizzes")
+    return [find_bank(folder, lesson).stem for lesson in lessons] or CLASS_LESSONS

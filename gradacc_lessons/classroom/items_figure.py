@@ -20,9 +20,7 @@ EASY = 0.9
 """Where nearly everybody is right there is little to tell apart: such a question is not held against its wording."""
 TITLES = Text("First answers", "Eerste antwoorden"), Text("Discrimination", "Onderscheidend vermogen")
 SHARES = Text("Learners who answered (%)", "Leerlingen die antwoordden (%)")
-CORRELATION = Text(
-    f"Correlation with the rest (dashed: {LOW})", f"Correlatie met de rest (streepjes: {LOW})".replace(".", ",")
-)
+CORRELATION = Text(f"Correlation (dashed: {LOW})", f"Correlatie (streepjes: {LOW})".replace(".", ","))
 RIGHT = Text("right", "goed")
 COMMONEST = Text("the commonest mistake", "de meest gemaakte fout")
 OTHER = Text("anything else", "iets anders")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 
 from classroom.class_room import AT, LESSON
@@ -74,7 +75,7 @@ def self_contained(content: bytes) -> Page:
     assert names.count("h1") == names.count("main") == names.count("title") == 1
     assert page.all("html")[0]["lang"] in ("en", "nl")
     levels = [int(name[1]) for name in names if name in ("h1", "h2", "h3", "h4")]
-    assert levels[0] == 1 and all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1 and all(after - before <= 1 for before, after in pairwise(levels))
     assert names.count("table") == names.count("caption")
     assert all(each.get("scope") in ("col", "row") for each in page.all("th"))
     return page

@@ -43,7 +43,7 @@ def test_by_hand_three_learners_two_questions() -> None:
     assert (q2["difficulty"], q2["mistake"], q2["kind"]) == (1 / 3, "mistake-1", "number")
 
 
-@settings(max_examples=60)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=4, max_size=30))
 def test_discrimination_is_the_point_biserial_correlation_with_the_rest(answers: list[list[bool]]) -> None:
     results = [

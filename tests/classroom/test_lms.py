@@ -279,7 +279,7 @@ def test_formulas_umlauts_and_markup_survive(text: str, tmp_path: Path) -> None:
     survives_both(text, tmp_path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.text(min_size=1, max_size=60).filter(lambda text: text.strip()))
 def test_any_text_survives(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
