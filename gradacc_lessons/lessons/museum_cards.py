@@ -50,7 +50,7 @@ def _html(part: Part) -> str:
 def symptom(name: str) -> Card:
     """What the user saw, and the code with the bug, without saying what it is."""
     one = exhibit(name)
-    code = Part("The code, rebuilt", one.source("bug"), "code")
+    code = Part("The code, rebuilt", _with_what_it_calls(one, one.source("bug")), "code")
     return Card((Part(f"What was seen ({one.project}, {one.year})", one.symptom.en), code), folded=False)
 
 
@@ -58,6 +58,10 @@ def answer(name: str, *, folded: bool = True) -> Card:
     """What the bug was: its number, its name, what was changed, why, and where to read on."""
     one = exhibit(name)
     return Card((Part("What it is", f"{one.title.en}."), _number(one), *_rest(one)), folded)
+
+
+def _with_what_it_calls(one: Exhibit, code: str) -> str:
+    return "\n\n\n".join(part for part in (one.beside, code) if part)
 
 
 def _number(one: Exhibit) -> Part:
@@ -68,7 +72,7 @@ def _number(one: Exhibit) -> Part:
 
 def _rest(one: Exhibit) -> tuple[Part, ...]:
     return (
-        Part("The change: lines that go have a minus, lines that come a plus", changed(one), "code"),
+        Part("The change: - with the bug, + after the fix", _with_what_it_calls(one, changed(one)), "code"),
         Part("The fix", one.fix.en),
         Part("Why", one.explanation.en),
         Part("Found by", f"{one.instrument}, as {one.finding}; explained in lesson {one.lesson[:2]}"),

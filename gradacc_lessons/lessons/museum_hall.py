@@ -74,7 +74,7 @@ class GlanceFigure(TwoPanels):
         "after the fix, at the left end where that is rounding. Discs are found by diagnose, squares by examine, "
         "triangles by trace."
     )
-    width, height = 820, 430
+    width, height = 720, 370
 
     def draw_left(self, ax: Axes) -> None:
         """The multiples."""
@@ -91,7 +91,7 @@ class GlanceFigure(TwoPanels):
         ax.set_xlim(SMALLEST, LARGEST)
         ax.set_xticks(TICKS, [f"{percent:g}" for percent in TICKS])
         ax.minorticks_off()
-        ax.set_xlabel("error (% of the right length)")
+        ax.set_xlabel("error (%)")
         ax.set_title("Errors that should be 0", fontsize=11, pad=28)
 
     def update(self, data: pd.DataFrame) -> str:
@@ -112,7 +112,7 @@ class GlanceFigure(TwoPanels):
             ax.plot([bug, fixed], [place, place], "-", color=palette.GREY, lw=1, zorder=1)
             ax.plot([fixed], [place], "o", mfc="white", mec=palette.RIGHT, ms=9, mew=1.8, clip_on=False)
             ax.plot([bug], [place], MARKERS[instrument], color=COLOURS[instrument], ms=8)
-        ax.set_yticks(range(len(rows)), [_label(row) for _, row in rows.iterrows()], fontsize=9)
+        ax.set_yticks(range(len(rows)), [_label(row) for _, row in rows.iterrows()], fontsize=8)
         ax.set_ylim(len(rows) - 0.4, -0.6)
 
 
@@ -176,7 +176,7 @@ class HallFigure(TwoPanels):
         "which there is one, in percent, for N = 1, 2, 4 and the chosen N, with the learner's prediction for N = 1 as "
         "a dashed line."
     )
-    width, height = 820, 500
+    width, height = 700, 410
     arrangement: ClassVar[dict[str, Any]] = {"width_ratios": (3, 2)}
 
     def draw_left(self, ax: Axes) -> None:
@@ -225,14 +225,14 @@ class HallFigure(TwoPanels):
         guess = last["prediction"]
         known = bool(pd.notna(guess))
         self._guess.set_data([0.8, 10] if known else [], [guess, guess] if known else [])
-        self._guess_words.set_text(f"your prediction for N = 1: {guess:g} %" if known else "")
+        self._guess_words.set_text(f"your prediction: {guess:g} %" if known else "")
         self._guess_words.set_y(guess + 1 if known and guess < 90 else (guess - 6 if known else 0))
         return hall_sentence(data)
 
     def _name_rows(self, names: list[str]) -> None:
         if names != self._names:
             self._names = names
-            self._rows.set_yticks(range(len(names)), names, fontsize=9)
+            self._rows.set_yticks(range(len(names)), names, fontsize=8)
             self._rows.set_ylim(max(len(names), 2) - 0.4, -0.6)
             self.new_ground()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil, inf, isfinite
+from math import ceil, inf, isfinite, isnan
 from typing import Any
 
 import torch
@@ -124,7 +124,9 @@ def _sizes(one: ModelExhibit, micro_batch_size: int, accumulation_steps: int) ->
 def _error(name: str, kind: Kind, examples: int, micro_batch_size: int) -> float:
     """How far micro-batches of the first `examples` are from them in one batch."""
     model, loss_fn, batch, *count = _parts(name, kind)
-    return gradient_error((model, loss_fn, tuple(tensor[:examples] for tensor in batch), *count), micro_batch_size)
+    first = tuple(tensor[:examples] for tensor in batch)
+    error = gradient_error((model, loss_fn, first, *count), micro_batch_size)
+    return 0.0 if isnan(error) else error  # examples that ask for nothing: no gradient, whole or in parts
 
 
 @cache
