@@ -28,7 +28,7 @@ NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout 120 --numprocesses 
 COLAB = cat .venv-colab/left-out 2>/dev/null || $(OFFLINE) .venv-colab/bin/python -m pytest --disable-warnings
 COLAB_LESSONS = notebooks/01_accumulate.ipynb notebooks/02_scale_the_loss.ipynb
 # What stands on the packages that are older there: widgets, IPython, pictures, tables. The rest meets the same torch.
-COLAB_TESTS = tests/ui tests/test_cell.py tests/quiz/test_quiz.py tests/quiz/test_shown.py tests/quiz/test_view.py
+COLAB_TESTS = tests/ui tests/test_cell.py tests/quiz/test_order.py tests/quiz/test_quiz.py tests/quiz/test_shown.py tests/quiz/test_view.py
 
 # In a terminal pip shows its progress bars; elsewhere only what goes wrong.
 PIP = export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore; \
