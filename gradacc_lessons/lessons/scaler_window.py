@@ -71,8 +71,8 @@ def windows_with_a_broken_image(task: Task, micro_batch_size: int, accumulation_
 def scaled_training(
     loop: Loop, micro_batch_size: int, accumulation_steps: int, broken: int, device: torch.device | str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Train the digits MLP for WINDOWS windows in float16, beside a float32 model that leaves out the broken window,
-    or, where the loop does so, the broken micro-batch.
+    """Train the digits MLP for WINDOWS windows in float16. Beside each stands the float32 update from the same weights,
+    without the broken window, or, where the loop does so, without the broken micro-batch.
 
     One row per window: `window` (from 1); `scale` in it; `updated`, whether the weights moved; `length`, that of the
     gradient which the update applied (0 for none, NaN if the weights became NaN), and `right`, that in float32; `off`,
@@ -88,7 +88,10 @@ def scaled_training(
     chosen = {"loop": loop, "b": micro_batch_size, "n": n, "broken": at, "place": place}
     cut = windows_with_a_broken_image(task, micro_batch_size, n, broken)
     for number, window in enumerate(cut, start=1):
-        scale, before, exact_before = scaler.get_scale(), parameters(model), parameters(exact)
+        scale, before = scaler.get_scale(), parameters(model)
+        if bool(before.isfinite().all()):  # else it goes on from where it is
+            exact.load_state_dict(model.state_dict())
+        exact_before = parameters(exact)
         run_window(loop, model, optimizer, scaler, window, task)
         whole = [batch for k, batch in enumerate(window, start=1) if (number, k) != (at, place)]
         if number != at or loop == "left_out":

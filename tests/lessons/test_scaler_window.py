@@ -52,8 +52,14 @@ def test_each_mistake_does_what_the_page_says(runs: dict[Loop, pd.DataFrame]) ->
     assert clipped["length"][0] == pytest.approx(MAX_NORM / FIRST_SCALE, rel=0.01)
     assert list(clipped["window"][~clipped["updated"]]) == [3]
     assert left["updated"].all() and left["length"][2] / left["right"][2] == pytest.approx(3 / 4, rel=0.05)
-    for run in (kept, clipped, left):
-        assert not (run["off"][run["updated"]] < NEAR).all() or run is kept
+    wrong = {loop: list(run["window"][~(run["off"] < NEAR)]) for loop, run in runs.items()}
+    assert wrong == {
+        "right": [],
+        "zeroed_if_updated": [4, 5, 6, 7, 8],
+        "unguarded": [3, 4, 5, 6, 7, 8],
+        "clipped_scaled": [1, 2, 4, 5, 6, 7, 8],
+        "left_out": [3],
+    }
 
 
 @pytest.mark.parametrize("b", [LEAST_EXAMPLES, MOST_EXAMPLES])
