@@ -77,11 +77,11 @@ def taped(train_epoch: Callable[..., Any], recipe: Recipe, examples: int = EXAMP
     offered = {"max_norm": MAX_NORM, "scheduler": scheduler, "count": task.count}
     taken = {name: offered[name] for name in inspect.signature(train_epoch).parameters if name in offered}
     micro_batches = split(tuple(tensor[:examples] for tensor in task.train), recipe.micro_batch_size)
-    known = {
-        "accumulation_steps": recipe.accumulation_steps,
-        "micro_batches_per_epoch": recipe.micro_batches_per_epoch(examples),
-    }
-    with warnings.catch_warnings(), trace(model, optimizer, scheduler, **known) as tape:
+    tape = trace(
+        model, optimizer, scheduler, accumulation_steps=recipe.accumulation_steps,
+        micro_batches_per_epoch=recipe.micro_batches_per_epoch(examples),
+    )  # fmt: skip
+    with warnings.catch_warnings(), tape:
         warnings.simplefilter("ignore", UserWarning)  # torch warns of a schedule that moves too early; the tape says it
         for _ in range(epochs):
             train_epoch(model, optimizer, micro_batches, task.loss_fn, recipe.accumulation_steps, **taken)
