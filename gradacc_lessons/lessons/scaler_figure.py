@@ -54,7 +54,7 @@ class ScalerFigure(TwoPanels):
         (self._rings,) = ax.plot(
             [], [], "o", mfc="none", mec=palette.RIGHT, ms=12, mew=1.8, label="float32", clip_on=False
         )
-        ax.legend(loc="upper right", fontsize=9, frameon=False, ncols=3)
+        ax.legend(loc="upper right", fontsize=9, frameon=False, ncols=3, columnspacing=1.2, handletextpad=0.3)
         self.moves(self._band_right, self._discs, self._nans, self._rings)
 
     def update(self, data: pd.DataFrame) -> str:
