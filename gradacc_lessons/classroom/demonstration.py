@@ -72,6 +72,6 @@ def demonstrate(
 
 
 def lesson_names(lessons: Sequence[str]) -> Sequence[str]:
-    """The lessons by their full names; those of a class of 90 minutes if none is named. ValueError lists those known."""
+    """The lessons by their full names, those of a class of 90 minutes without one; ValueError lists those known."""
     folder = course_folder("quizzes")
     return [find_bank(folder, lesson).stem for lesson in lessons] or CLASS_LESSONS

@@ -1,0 +1,121 @@
+"""docs/teaching.md: every command in it runs, in its order, and what it says of lessons and questions is so."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradacc_lessons.classroom import sandbox
+from gradacc_lessons.classroom.items import COMMON, FEWEST
+from gradacc_lessons.classroom.simulated import right_answer
+from gradacc_lessons.classroom.tables import read_table
+from gradacc_lessons.cli import main
+from gradacc_lessons.course import course_folder
+from gradacc_lessons.progress import Progress
+from gradacc_lessons.quiz.bank import load_bank
+from gradacc_lessons.quiz.questions import CodeQuestion
+from gradacc_lessons.quiz.quiz import Quiz
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line.removeprefix("$ ")
+    for block in re.findall(r"^```console\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("$ ")
+]
+
+
+def section(title: str) -> str:
+    return re.split(r"^## ", GUIDE.partition(f"\n## {title}\n")[2], flags=re.MULTILINE)[0]
+
+
+def test_every_command_of_the_guide_runs_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the roster to the exported bank, with a learner who joins, answers and hands in on the way."""
+    monkeypatch.setenv("GRADACC_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roster.csv").write_text("id,name,email\ns1,Ada,ada@example.org\ns2,Zoë,\n", encoding="utf-8")
+    (tmp_path / "handed-in").mkdir()
+    done = []
+    for line in COMMANDS:
+        if line.startswith("gradacc class join"):
+            _, codes = read_table(tmp_path / "autumn" / "codes.csv")
+            line = line.replace("CODE", codes[0]["class code"])
+        if line.startswith("gradacc submit"):
+            answer_a_little(tmp_path / "home")
+        program, *arguments = shlex.split(line)
+        assert program == "gradacc"
+        run = CliRunner().invoke(main, arguments)
+        assert run.exit_code == 0, (line, run.output, run.exception)
+        done.append(" ".join(arguments[:2]))
+        if line.startswith("gradacc submit"):
+            (tmp_path / "my-work.json").rename(tmp_path / "handed-in" / "my-work.json")
+        if line.startswith("gradacc class demo"):
+            assert "Found exactly what was planted." in run.output
+    wanted = ("class new", "class join", "class grade", "class report", "class items", "class demo", "class export")
+    assert set(wanted) <= set(done)
+    results = tmp_path / "autumn" / "results"
+    for name in ("canvas.csv", "moodle.csv", "items.html", "reports/index.html"):
+        assert (results / name).exists(), name
+    grade = "100.00" if sandbox.missing() is None else "75.00"  # without a sandbox the function counts for nothing
+    assert grade in (results / "moodle.csv").read_text("utf-8-sig")
+    assert len(list((tmp_path / "banks").iterdir())) == 4
+
+
+def answer_a_little(home: Path) -> None:
+    """The learner takes the quiz of lesson 00, right in everything."""
+    quiz = Quiz("00", progress=Progress(home / "progress.sqlite"))
+    for question in quiz.counted:
+        if isinstance(question, CodeQuestion):
+            assert quiz.answer(question.id, updates_per_epoch).correct
+        else:
+            assert quiz.answer(question.id, right_answer(question, quiz.variables(question.id))).correct
+
+
+def updates_per_epoch(examples: int, micro_batch_size: int, accumulation_steps: int) -> int:
+    """What the exercise of lesson 00 asks for."""
+    micro_batches = -(-examples // micro_batch_size)
+    return -(-micro_batches // accumulation_steps)
+
+
+def test_the_times_are_those_in_the_heads_of_the_lessons() -> None:
+    told = dict(re.findall(r"^\| (\d\d) \| (\d+) \|$", section("Timing per lesson"), re.MULTILINE))
+    found = {}
+    for file in sorted(course_folder("notebooks").glob("[0-9][0-9]_*.ipynb")):
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        (found[file.name[:2]],) = re.findall(r"\*\*Time:\*\* (\d+) minutes", text)
+    assert told == found
+
+
+def test_the_class_takes_ninety_minutes() -> None:
+    minutes = re.findall(r"^\| (\d+) \| ", section("A class of 90 minutes"), re.MULTILINE)
+    assert sum(map(int, minutes)) == 90
+
+
+def test_every_misconception_is_asked_for_by_a_question_with_a_wrong_answer() -> None:
+    known = {
+        question.id: question.kind
+        for file in course_folder("quizzes").glob("*.yaml")
+        for question in load_bank(file).counted
+    }
+    rows = [line.split("|")[1:-1] for line in section("What classes get wrong, and why").splitlines() if "`" in line]
+    rows = [row for row in rows if len(row) == 4]
+    named = [re.findall(r"`([a-z-]+)`", row[2]) for row in rows]
+    assert len(rows) >= 12 and all(named)
+    for name in (name for names in named for name in names):
+        assert known.get(name) not in (None, "code"), name
+
+
+def test_the_thresholds_are_the_ones_that_are_used() -> None:
+    numbers = {1: "one", 2: "two", 3: "three", 4: "four"}
+    assert f"at least {COMMON:.0%}".replace("%", " %") in GUIDE
+    assert f"at least {numbers[FEWEST]} learners" in GUIDE
+
+
+def test_the_table_of_contents_has_every_section() -> None:
+    told = re.findall(r"^- \[(.+?)\]\(#", GUIDE, re.MULTILINE)
+    assert told == re.findall(r"^## (.+)$", GUIDE, re.MULTILINE)
