@@ -154,8 +154,8 @@ def glance() -> StaticTwin:
 
 
 def hall(accumulation_steps: int, prediction: float | None) -> Iterator[dict[str, Any]]:
-    """One row per exhibit and N of STEPS, the chosen N last; `chosen` and the learner's `prediction` stand in each."""
-    for steps in (*(steps for steps in STEPS if steps != accumulation_steps), accumulation_steps):
+    """One row per exhibit and N of STEPS, the chosen N first; `chosen` and the learner's `prediction` stand in each."""
+    for steps in (accumulation_steps, *(steps for steps in STEPS if steps != accumulation_steps)):
         for row in all_at(steps):
             yield row | {"chosen": accumulation_steps, "prediction": prediction}
 
@@ -211,7 +211,7 @@ class HallFigure(TwoPanels):
     def update(self, data: pd.DataFrame) -> str:
         """Move all points."""
         last = data.iloc[-1]
-        rows = data[data["accumulation_steps"] == last["accumulation_steps"]]
+        rows = data[data["accumulation_steps"] == last["chosen"]]
         self._name_rows([_label(row) for _, row in rows.iterrows()])
         place = np.arange(len(rows))
         shows, percent = rows["shows"].to_numpy(bool), 100 * rows["difference"].to_numpy(float)
@@ -221,7 +221,7 @@ class HallFigure(TwoPanels):
         self._same.set_data(np.full((~shows).sum(), SMALLEST), place[~shows])
         share = shares(data)
         self._line.set_data(share.index, share)
-        self._here.set_data([last["accumulation_steps"]], [share[last["accumulation_steps"]]])
+        self._here.set_data([last["chosen"]], [share[last["chosen"]]])
         guess = last["prediction"]
         known = bool(pd.notna(guess))
         self._guess.set_data([0.8, 10] if known else [], [guess, guess] if known else [])
@@ -240,11 +240,11 @@ class HallFigure(TwoPanels):
 def hall_sentence(data: pd.DataFrame) -> str:
     """How many bugs show at the chosen N."""
     last = data.iloc[-1]
-    rows = data[data["accumulation_steps"] == last["accumulation_steps"]]
+    rows = data[data["accumulation_steps"] == last["chosen"]]
     left = ", ".join(f"{name}" for name in rows.loc[rows["shows"], "name"]) if rows["shows"].sum() <= 3 else ""
     guess = last["prediction"]
     return (
-        f"N = {last['accumulation_steps']}: of {len(rows)} exhibits the bug shows in {int(rows['shows'].sum())}"
+        f"N = {last['chosen']}: of {len(rows)} exhibits the bug shows in {int(rows['shows'].sum())}"
         + (f" ({left})" if left else "")
         + ", which is "
         + f"{100 * rows['shows'].mean():.0f} %."

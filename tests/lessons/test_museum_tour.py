@@ -162,10 +162,10 @@ def at_one() -> pd.DataFrame:
     return pd.DataFrame(list(hall(1, 40.0)))
 
 
-def test_the_hall_runs_every_exhibit_at_every_n_and_the_chosen_one_last(at_one: pd.DataFrame) -> None:
+def test_the_hall_runs_every_exhibit_at_every_n_and_the_chosen_one_first(at_one: pd.DataFrame) -> None:
     assert len(at_one) == len(STEPS) * len(NAMES) and set(at_one["accumulation_steps"]) == set(STEPS)
-    assert list(at_one["accumulation_steps"].iloc[-len(NAMES) :]) == [1] * len(NAMES)
-    assert list(pd.DataFrame(list(hall(3, None)))["accumulation_steps"].unique()) == [*STEPS, 3]
+    assert list(at_one["accumulation_steps"].iloc[: len(NAMES)]) == [1] * len(NAMES)
+    assert list(pd.DataFrame(list(hall(3, None)))["accumulation_steps"].unique()) == [3, *STEPS]
 
 
 def test_points_stand_where_the_differences_are(at_one: pd.DataFrame) -> None:
