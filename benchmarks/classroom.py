@@ -32,7 +32,7 @@ def grading(quick: bool) -> list[Row]:
     """Grading a class again from its answers, with two processes.
 
     Two quizzes of answers, some wrong, from each learner; then the same with a loop that runs in the sandbox. Memory
-    is the largest process's, for a class 100 times as large; graded means that each of the files was.
+    is the largest process's, for a class 100 times as large. A run in which a file is not graded gives no figure.
     """
     from gradacc_lessons.classroom import sandbox
 
