@@ -94,7 +94,10 @@ NUMBER_IN = Text("Your answer, in {unit}:", "Jouw antwoord, in {unit}:")
 FAULTY_LINE = Text("The faulty line:", "De foute regel:")
 CHOOSE_LINE = Text("choose a line", "kies een regel")
 LINE_NUMBER = Text("line {line}: {code}", "regel {line}: {code}")
-IN_ORDER = Text("Put these in order:", "Zet deze op volgorde:")
+IN_ORDER = Text(
+    "Put these in order. By keyboard, the space bar opens a list.",
+    "Zet deze op volgorde. Met het toetsenbord opent de spatiebalk een lijst.",
+)
 PLACE_OF = Text("Place {place} of {total}:", "Plaats {place} van {total}:")
 CHOOSE_ITEM = Text("choose one", "kies er één")
 ONE_ORDER = Text("one right order: {order}", "één goede volgorde: {order}")

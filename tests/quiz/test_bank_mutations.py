@@ -9,14 +9,13 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import BankError, load_bank
 from gradacc_lessons.quiz.check import check_banks
 from gradacc_lessons.text import Text
 
 SECONDS = 2.0
 OWN = Path(__file__).parent / "banks"
-BANKS = [OWN / "90_small.yaml", OWN / "91_order.yaml", course_folder("quizzes") / "00_start_here.yaml"]
+BANKS = [OWN / "90_small.yaml", OWN / "91_order.yaml"]
 PIECES = [
     "*a", "&a ", "!!python/object:os.system ", "<<: ", "- ", ": ", "{", "}", "[", "]", '"', "'", "#", "|", ">-", "\t",
     "\x00", "\x85", "é", "9" * 400, "** 9 ** 9 ** 9", "correct: true", "null", "~", "-1", ".inf", "1e999", "\n", "  ",
@@ -88,6 +87,7 @@ def test_a_hundred_changed_banks_are_read_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_ten_thousand_changed_banks_are_read_or_refused(tmp_path: Path) -> None:
     mutate(tmp_path, 10_000)
 
