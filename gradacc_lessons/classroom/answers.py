@@ -30,7 +30,7 @@ def shown_answer(question: Question, value: Any) -> Text:
             things = question.items if isinstance(question, OrderQuestion) else question.options
             names = {thing.id: thing.text for thing in things}
             given = value if isinstance(value, list) else [value]
-            return joined([names.get(str(each), _as_it_came(each)) for each in given], "; ")
+            return joined([names.get(str(each), _as_it_came(each)) for each in given], "\n")
         case NumberQuestion():
             number = Text(*(written(value, to)[:LONGEST] for to in LANGUAGES))
             return joined([number, question.unit]) if question.unit and not isinstance(value, str) else number

@@ -44,6 +44,7 @@ ITEM_HEADING = (
     Text("Discrimination", "Onderscheidend vermogen"),
     Text("All right", "Helemaal goed"),
 )
+COMMONEST_FIRST = Text("The commonest first", "De meest gemaakte eerst")
 MISTAKES, QUESTIONS = Text("Every mistake", "Elke fout"), Text("Every question", "Elke vraag")
 EXPLAINED = Text(
     "Difficulty is the mean share of the points. Discrimination is the correlation with the points of the other "
@@ -87,7 +88,7 @@ def items_page(name: str, found: ItemAnalysis, named: InWords, language: Languag
     parts = [f"<p>{escape(INTRODUCTION.to(language))}</p>", f"<h2>{escape(MISCONCEPTIONS.to(language))}</h2>"]
     common = found.misconceptions()
     if len(common):
-        parts.append(_mistake_table(common, named, language, MISCONCEPTIONS))
+        parts.append(_mistake_table(common, named, language, COMMONEST_FIRST))
     else:
         parts.append(f"<p>{escape(_none(language))}</p>")
     for lesson in found.items["lesson"].unique():

@@ -13,8 +13,9 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.35rem; margin-top: 2.2rem; } h3 { fo
 table { border-collapse: collapse; margin: 1rem 0; } caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid #d0d0d0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: #f4f4f4; padding: .6rem; overflow-x: auto; } code { background: #f4f4f4; padding: 0 .2rem; }
-pre code { padding: 0; } img { max-width: 100%; height: auto; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 0; }
+pre { background: #f4f4f4; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+code { background: #f4f4f4; padding: 0 .2rem; } pre code { padding: 0; }
+img { max-width: 100%; height: auto; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 0; }
 .right { border-left: 4px solid #0072b2; } .wrong { border-left: 4px solid #d55e00; }
 .partly { border-left: 4px dashed #d55e00; } .open { border-left: 4px dotted #6b6b6b; }
 .right, .wrong, .partly, .open { padding-left: .8rem; margin: 1.2rem 0; }

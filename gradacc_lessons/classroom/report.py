@@ -15,6 +15,7 @@ from gradacc_lessons.classroom import report_words as say
 from gradacc_lessons.classroom.answers import shown_answer
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.codes import ClassCode
+from gradacc_lessons.classroom.lms.items import listing
 from gradacc_lessons.classroom.page import page, table
 from gradacc_lessons.classroom.results import AnswerResult, FileResult, LessonResult
 from gradacc_lessons.classroom.roster import Learner
@@ -81,7 +82,7 @@ class Reporter:
     def learner_page(self, learner: Learner, result: FileResult) -> bytes:
         """The page of a learner whose file was graded."""
         code = self.of_class.codes[learner.id]
-        about = fill(say.FILE, {"file": result.file, "written": result.written or "?"})
+        about = fill(say.FILE, {"file": result.file, "written": (result.written or "?")[:16].replace("T", " ")})
         parts = [f"<p>{escape(self._(about))}</p>"]
         notes = [note for note in result.notes if note.id not in FOR_THE_TEACHER]
         if notes:
@@ -151,11 +152,8 @@ class Reporter:
             prompt = joined([question.prompt, task], "\n") if question.prompt else task
             return f"<p>{html(self._(prompt))}</p>"
         code = question.code if isinstance(question, ChoiceQuestion | SpotQuestion) else None
-        listing = code.rstrip().split("\n") if code else []
-        shown = "\n".join(f"{number:>2}  {line}" for number, line in enumerate(listing, start=1))
-        return f"<p>{html(self._(fill(question.prompt, numbers)))}</p>" + (
-            f"<pre>{escape(shown)}</pre>" if code else ""
-        )
+        shown = listing(code.rstrip().split("\n"), numbered=isinstance(question, SpotQuestion)) if code else ""
+        return f"<p>{html(self._(fill(question.prompt, numbers)))}</p>{shown}"
 
     def _answered(self, question: Question, answer: AnswerResult | None, numbers: dict[str, Number]) -> Iterator[str]:
         """The answer, what was said to it, and what follows from it: names and their descriptions."""

@@ -221,6 +221,6 @@ def _candidates(question: Question, numbers: Mapping[str, Number]) -> Iterator[A
             yield from (float(each.formula.value(numbers)) for each in question.mistakes)
             yield math.pi * 1000
         case SpotQuestion():
-            yield from (float(line) for line in range(1, len(question.listing()) + 1))
+            yield from (float(line) for line in [*question.lines, *range(1, len(question.listing()) + 1)])
         case OrderQuestion():
             yield from (list(ordering.shuffled(question, str(number))) for number in range(ORDERS))

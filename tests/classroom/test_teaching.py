@@ -21,48 +21,75 @@ from gradacc_lessons.quiz.quiz import Quiz
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
-COMMANDS = [
-    line.removeprefix("$ ")
-    for block in re.findall(r"^```console\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    for line in block.splitlines()
-    if line.startswith("$ ")
-]
+
+
+GRADING, TRYING = "How to grade", "Try it on a class that does not exist"
+EXPORTING = "Questions in Moodle or Canvas"
 
 
 def section(title: str) -> str:
     return re.split(r"^## ", GUIDE.partition(f"\n## {title}\n")[2], flags=re.MULTILINE)[0]
 
 
-def test_every_command_of_the_guide_runs_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the roster to the exported bank, with a learner who joins, answers and hands in on the way."""
+def commands(title: str) -> list[str]:
+    """What is typed in a section."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", section(title), re.MULTILINE | re.DOTALL)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to type in, and a learner's home."""
     monkeypatch.setenv("GRADACC_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "roster.csv").write_text("id,name,email\ns1,Ada,ada@example.org\ns2,Zoë,\n", encoding="utf-8")
-    (tmp_path / "handed-in").mkdir()
-    done = []
-    for line in COMMANDS:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def typed(line: str) -> str:
+    """What a command says; it must end well."""
+    program, *arguments = shlex.split(line)
+    assert program == "gradacc"
+    run = CliRunner().invoke(main, arguments)
+    assert run.exit_code == 0, (line, run.output, run.exception)
+    return run.output
+
+
+def test_every_section_with_commands_is_tried_here() -> None:
+    titles = re.findall(r"^## (.+)$", GUIDE, re.MULTILINE)
+    assert [title for title in titles if commands(title)] == [GRADING, TRYING, EXPORTING]
+
+
+def test_grading_goes_as_the_guide_says(place: Path) -> None:
+    """From the roster to the items, with a learner who joins, answers and hands in on the way."""
+    (place / "roster.csv").write_text("id,name,email\ns1,Ada,ada@example.org\ns2,Zoë,\n", encoding="utf-8")
+    (place / "handed-in").mkdir()
+    for line in commands(GRADING):
         if line.startswith("gradacc class join"):
-            _, codes = read_table(tmp_path / "autumn" / "codes.csv")
+            _, codes = read_table(place / "autumn" / "codes.csv")
             line = line.replace("CODE", codes[0]["class code"])
         if line.startswith("gradacc submit"):
-            answer_a_little(tmp_path / "home")
-        program, *arguments = shlex.split(line)
-        assert program == "gradacc"
-        run = CliRunner().invoke(main, arguments)
-        assert run.exit_code == 0, (line, run.output, run.exception)
-        done.append(" ".join(arguments[:2]))
+            answer_a_little(place.parent / "home")
+        typed(line)
         if line.startswith("gradacc submit"):
-            (tmp_path / "my-work.json").rename(tmp_path / "handed-in" / "my-work.json")
-        if line.startswith("gradacc class demo"):
-            assert "Found exactly what was planted." in run.output
-    wanted = ("class new", "class join", "class grade", "class report", "class items", "class demo", "class export")
-    assert set(wanted) <= set(done)
-    results = tmp_path / "autumn" / "results"
+            (place / "my-work.json").rename(place / "handed-in" / "my-work.json")
+    results = place / "autumn" / "results"
     for name in ("canvas.csv", "moodle.csv", "items.html", "reports/index.html"):
         assert (results / name).exists(), name
     grade = "100.00" if sandbox.missing() is None else "75.00"  # without a sandbox the function counts for nothing
-    assert grade in (results / "moodle.csv").read_text("utf-8-sig")
-    assert len(list((tmp_path / "banks").iterdir())) == 4
+    assert [row["00_start_here"] for row in read_table(results / "moodle.csv")[1]] == [grade, "-"]
+
+
+def test_the_class_that_does_not_exist_is_made_and_looked_at(place: Path) -> None:
+    said = [typed(line) for line in commands(TRYING)]
+    assert "Found exactly what was planted." in said[0]
+    assert len(list((place / "try-out" / "results" / "reports").glob("*.html"))) == 24 + 1
+
+
+def test_banks_are_exported_as_the_guide_says(place: Path) -> None:
+    said = [typed(line) for line in commands(EXPORTING)]
+    assert all("acc-write-loop" in each for each in said)  # what is left out is named
+    assert len(list((place / "banks").iterdir())) == 4
 
 
 def answer_a_little(home: Path) -> None:
