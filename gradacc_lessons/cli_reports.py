@@ -53,7 +53,7 @@ def report(folder_of_class: Path, to: Path | None, solutions: bool, language: La
 def items(folder_of_class: Path, to: Path | None, language: Language | None) -> None:
     """Look at the questions: how hard, how telling, and which mistakes this class shares.
 
-    Writes items.html, items.csv and mistakes.csv, and prints the misconceptions of the class.
+    Writes items.html, items.csv, mistakes.csv and a picture of each lesson, and prints what the class gets wrong.
 
     Example:  gradacc class items --class autumn
     """

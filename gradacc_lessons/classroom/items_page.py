@@ -1,7 +1,7 @@
 """Writing an item analysis: a page with pictures and tables, and two CSV files."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 
@@ -57,13 +57,14 @@ InWords = Callable[[str, str, str], Text]
 
 
 def write_items(of_class: ClassFolder, found: ItemAnalysis, folder: Path, language: Language) -> list[Path]:
-    """Write items.html, items.csv and mistakes.csv into `folder`."""
-    named = in_words(of_class)
+    """Write items.html, items.csv, mistakes.csv and the picture of each lesson into `folder`."""
+    named, figures = in_words(of_class), drawn(found, language)
     folder.mkdir(parents=True, exist_ok=True)
     files = {
-        folder / "items.html": items_page(of_class.name, found, named, language),
+        folder / "items.html": items_page(of_class.name, found, named, language, figures),
         folder / "items.csv": items_csv(found),
         folder / "mistakes.csv": mistakes_csv(found, named, language),
+        **{folder / f"items-{lesson}.png": figure.png() for lesson, (figure, _) in figures.items()},
     }
     for file, content in files.items():
         file.write_bytes(content)
@@ -83,7 +84,20 @@ def in_words(of_class: ClassFolder) -> InWords:
     return named
 
 
-def items_page(name: str, found: ItemAnalysis, named: InWords, language: Language) -> bytes:
+Figures = Mapping[str, tuple[ItemsFigure, str]]
+"""By lesson: the picture, and what it says in words."""
+
+
+def drawn(found: ItemAnalysis, language: Language) -> Figures:
+    """The picture of each lesson."""
+    figures = {}
+    for lesson in found.items["lesson"].unique():
+        figure = ItemsFigure(language)
+        figures[str(lesson)] = figure, figure.draw(found.of_lesson(lesson).items)
+    return figures
+
+
+def items_page(name: str, found: ItemAnalysis, named: InWords, language: Language, figures: Figures) -> bytes:
     """The page: what the class got wrong together, then each lesson with its picture and tables."""
     parts = [f"<p>{escape(INTRODUCTION.to(language))}</p>", f"<h2>{escape(MISCONCEPTIONS.to(language))}</h2>"]
     common = found.misconceptions()
@@ -91,10 +105,8 @@ def items_page(name: str, found: ItemAnalysis, named: InWords, language: Languag
         parts.append(_mistake_table(common, named, language, COMMONEST_FIRST))
     else:
         parts.append(f"<p>{escape(_none(language))}</p>")
-    for lesson in found.items["lesson"].unique():
+    for lesson, (figure, sentence) in figures.items():
         part = found.of_lesson(lesson)
-        figure = ItemsFigure(language)
-        sentence = figure.draw(part.items)
         parts += [f"<h2>{escape(lesson)}</h2>", picture_html(figure, sentence), f"<p>{escape(sentence)}</p>"]
         parts += [_item_table(part.items, language), f"<p>{escape(EXPLAINED.to(language))}</p>"]
         if len(part.mistakes):

@@ -16,7 +16,7 @@ from scipy.stats import pointbiserialr
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.items import COMMON, LOW, ItemAnalysis, analyse, first_answers
 from gradacc_lessons.classroom.items_figure import ItemsFigure, sentence
-from gradacc_lessons.classroom.items_page import in_words, items_page, misconceptions, write_items
+from gradacc_lessons.classroom.items_page import drawn, in_words, items_page, misconceptions, write_items
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import load_bank
 from gradacc_lessons.text import LANGUAGES
@@ -96,7 +96,7 @@ def test_nothing_is_said_of_a_class_that_handed_in_nothing(autumn: ClassFolder) 
     found = analysis()
     assert found.items.empty and found.misconceptions().empty
     assert sentence(found.items).en == "Nobody has answered."
-    self_contained(items_page("autumn", found, in_words(autumn), "nl"))
+    self_contained(items_page("autumn", found, in_words(autumn), "nl", drawn(found, "nl")))
 
 
 def fifteen() -> pd.DataFrame:
@@ -166,7 +166,7 @@ def hostile_analysis() -> ItemAnalysis:
 def test_the_page_says_the_misconceptions_in_the_words_of_the_bank(autumn: ClassFolder, language) -> None:
     wrong = [("small-choice", "choice", 1, 0.0, "mean"), ("small-number", "number", 1, 0.0, "mistake-1")]
     found = analysis(*(result(f"s{at}", wrong) for at in range(4)))
-    page = self_contained(items_page("autumn & <others>", found, in_words(autumn), language))
+    page = self_contained(items_page("autumn & <others>", found, in_words(autumn), language, drawn(found, language)))
     question = autumn.bank(LESSON)[0].question("small-choice")
     assert question.options[1].text.to(language) in page.words() and "b + n" in page.words()
     assert "autumn & <others>" in page.words()
@@ -174,10 +174,9 @@ def test_the_page_says_the_misconceptions_in_the_words_of_the_bank(autumn: Class
 
 
 def test_markup_in_a_result_stays_text(autumn: ClassFolder) -> None:
-    assert (
-        '<script>alert("x")</script>'
-        in self_contained(items_page("autumn", hostile_analysis(), in_words(autumn), "en")).words()
-    )
+    found = hostile_analysis()
+    page = self_contained(items_page("autumn", found, in_words(autumn), "en", drawn(found, "en")))
+    assert '<script>alert("x")</script>' in page.words()
 
 
 def test_the_tables_are_written_as_csv_that_runs_nothing(autumn: ClassFolder, tmp_path) -> None:
@@ -189,7 +188,7 @@ def test_the_tables_are_written_as_csv_that_runs_nothing(autumn: ClassFolder, tm
     ]
     found = analysis(*negative, *(result(f"x{at}", [("=cmd", "choice", 1, 0.0, "@evil")]) for at in range(4)))
     files = {file.name: file for file in write_items(autumn, found, tmp_path, "en")}
-    assert set(files) == {"items.html", "items.csv", "mistakes.csv"}
+    assert set(files) == {"items.html", "items.csv", "mistakes.csv", f"items-{LESSON}.png"}
     items = list(csv.DictReader(io.StringIO(files["items.csv"].read_text("utf-8-sig"))))
     assert [row["question"] for row in items] == ["small-choice", "small-spot", "'=cmd"]
     assert float(items[0]["discrimination"]) == pytest.approx(-1, abs=0.01)

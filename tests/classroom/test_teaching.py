@@ -60,7 +60,8 @@ def test_every_section_with_commands_is_tried_here() -> None:
     assert [title for title in titles if commands(title)] == [GRADING, TRYING, EXPORTING]
 
 
-def test_grading_goes_as_the_guide_says(place: Path) -> None:
+@pytest.mark.parametrize("with_code", [False, pytest.param(True, marks=pytest.mark.long)], ids=["quiz", "and code"])
+def test_grading_goes_as_the_guide_says(place: Path, with_code: bool) -> None:
     """From the roster to the items, with a learner who joins, answers and hands in on the way."""
     (place / "roster.csv").write_text("id,name,email\ns1,Ada,ada@example.org\ns2,Zoë,\n", encoding="utf-8")
     (place / "handed-in").mkdir()
@@ -69,14 +70,15 @@ def test_grading_goes_as_the_guide_says(place: Path) -> None:
             _, codes = read_table(place / "autumn" / "codes.csv")
             line = line.replace("CODE", codes[0]["class code"])
         if line.startswith("gradacc submit"):
-            answer_a_little(place.parent / "home")
+            answer_a_little(place.parent / "home", with_code)
         typed(line)
         if line.startswith("gradacc submit"):
             (place / "my-work.json").rename(place / "handed-in" / "my-work.json")
     results = place / "autumn" / "results"
     for name in ("canvas.csv", "moodle.csv", "items.html", "reports/index.html"):
         assert (results / name).exists(), name
-    grade = "100.00" if sandbox.missing() is None else "75.00"  # without a sandbox the function counts for nothing
+    # The function is worth a quarter of the points, and without a sandbox it counts for nothing.
+    grade = "100.00" if with_code and sandbox.missing() is None else "75.00"
     assert [row["00_start_here"] for row in read_table(results / "moodle.csv")[1]] == [grade, "-"]
 
 
@@ -92,12 +94,12 @@ def test_banks_are_exported_as_the_guide_says(place: Path) -> None:
     assert len(list((place / "banks").iterdir())) == 4
 
 
-def answer_a_little(home: Path) -> None:
-    """The learner takes the quiz of lesson 00, right in everything."""
+def answer_a_little(home: Path, with_code: bool) -> None:
+    """The learner takes the quiz of lesson 00, right in everything, and writes its function or does not."""
     quiz = Quiz("00", progress=Progress(home / "progress.sqlite"))
     for question in quiz.counted:
         if isinstance(question, CodeQuestion):
-            assert quiz.answer(question.id, updates_per_epoch).correct
+            assert not with_code or quiz.answer(question.id, updates_per_epoch).correct
         else:
             assert quiz.answer(question.id, right_answer(question, quiz.variables(question.id))).correct
 
@@ -141,6 +143,27 @@ def test_the_thresholds_are_the_ones_that_are_used() -> None:
     numbers = {1: "one", 2: "two", 3: "three", 4: "four"}
     assert f"at least {COMMON:.0%}".replace("%", " %") in GUIDE
     assert f"at least {numbers[FEWEST]} learners" in GUIDE
+
+
+SHOWN = re.compile(r"^  (\d\d_\w+) +([a-z-]+) +([\w-]+) +(\d+)% +(\d+)%$", re.MULTILINE)
+
+
+def test_the_picture_is_there_and_its_text_says_what_is_shown() -> None:
+    ((alt, file),) = re.findall(r"!\[(.+)\]\((.+?)\)", GUIDE)
+    assert (ROOT / "docs" / file).read_bytes().startswith(b"\x89PNG")
+    shown = [row for row in SHOWN.findall(section(TRYING)) if row[0] == "01_accumulate"]
+    assert len(shown) == 3 and all(f"{question} {held} %" in alt for _, question, _, held, _ in shown)
+
+
+@pytest.mark.long
+def test_what_the_guide_shows_of_three_hundred_learners_comes_out(tmp_path: Path) -> None:
+    from gradacc_lessons.classroom.demonstration import demonstrate
+
+    said = demonstrate(tmp_path / "try", 300)
+    assert said.exact
+    came = {row[:4]: int(row[4]) for row in SHOWN.findall(said.text())}
+    for *what, share in SHOWN.findall(section(TRYING)):
+        assert abs(came[tuple(what)] - int(share)) <= 2  # who slips follows from codes, which are drawn
 
 
 def test_the_table_of_contents_has_every_section() -> None:
