@@ -1,7 +1,8 @@
 """What an exercise is, and how a learner's function is checked: by what it does, in a process of its own."""
 
+import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Protocol
@@ -65,7 +66,7 @@ class Exercise:
                     f"Geef de functie zelf: schrijf {self.function}, zonder haakjes erachter.",
                 )
             )
-        if same_code(function, build(self.starter, self.function)):
+        if any(same_code(function, given) for given in as_given(self.starter, self.function)):
             return no_answer(NOT_ATTEMPTED)
         return self.judge(self, function)
 
@@ -222,13 +223,31 @@ def build(source: str, name: str) -> Callable[..., Any]:
     return function
 
 
+def as_given(source: str, name: str) -> Iterator[Callable[..., Any]]:
+    """The function of a starter, compiled in the two ways in which a learner may have it.
+
+    A file is compiled as a whole. A notebook compiles each statement of a cell for itself, and calls of functions in
+    modules come out otherwise then: Python looks whether the same compilation has imported the module.
+    """
+    yield build(source, name)
+    namespace: dict[str, Any] = {}
+    for statement in ast.parse(source).body:
+        exec(compile(ast.Module([statement], []), f"<{name}>", "exec"), namespace)
+    function: Callable[..., Any] = namespace[name]
+    yield function
+
+
 def same_code(function: Any, other: Callable[..., Any]) -> bool:
     """Whether two functions do the same, instruction by instruction; names of files and line numbers aside."""
     codes = [getattr(each, "__code__", None) for each in (function, other)]
-    if not all(isinstance(code, CodeType) for code in codes):
-        return False
-    parts = [(code.co_code, code.co_names, code.co_varnames, code.co_consts) for code in codes if code is not None]
-    return parts[0] == parts[1]
+    parts = [_parts(code) for code in codes if isinstance(code, CodeType)]
+    return len(parts) == 2 and parts[0] == parts[1]
+
+
+def _parts(code: CodeType) -> tuple[Any, ...]:
+    """What code does: its instructions, names and constants, and the same of the functions within it."""
+    constants = [_parts(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars, constants
 
 
 def source_of(function: Any) -> str:

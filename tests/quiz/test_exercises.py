@@ -5,10 +5,20 @@ import threading
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from gradacc_lessons.detective import client
 from gradacc_lessons.detective.faults import FAULTS
-from gradacc_lessons.quiz.exercise import NOT_ATTEMPTED, LoopCheck, ValueCheck, build, same_code, source_of
+from gradacc_lessons.quiz.exercise import (
+    NOT_ATTEMPTED,
+    LoopCheck,
+    ValueCheck,
+    as_given,
+    build,
+    same_code,
+    source_of,
+)
 from gradacc_lessons.quiz.exercises import EXERCISES, UPDATES_PER_EPOCH, Exercise, exercise
 from gradacc_lessons.text import LANGUAGES
 
@@ -18,6 +28,12 @@ WRONG = [(each, wrong) for each in ALL for wrong in each.wrong]
 
 def key(value: Any) -> str:
     return value.key if isinstance(value, Exercise) else getattr(value, "fault", str(value))
+
+
+@pytest.fixture(scope="module")
+def shell() -> InteractiveShell:
+    """What runs the cells of a notebook."""
+    return InteractiveShell(config=Config(HistoryManager={"enabled": False}))
 
 
 @pytest.mark.parametrize("each", ALL, ids=key)
@@ -32,6 +48,39 @@ def test_the_solution_passes(each: Exercise) -> None:
 def test_the_starter_is_not_an_attempt(each: Exercise) -> None:
     result = each.check(build(each.starter, each.function))
     assert not result.counted and result.feedback == NOT_ATTEMPTED
+
+
+@pytest.mark.parametrize("each", ALL, ids=key)
+def test_the_starter_is_not_an_attempt_in_a_notebook_either(each: Exercise, shell: InteractiveShell) -> None:
+    """There it comes with a first line and blank ones, and each statement is compiled for itself."""
+    shell.run_cell(f"# your turn\n\n{each.starter}", store_history=False).raise_error()
+    result = each.check(shell.user_ns[each.function])
+    assert not result.counted and result.feedback == NOT_ATTEMPTED
+
+
+@pytest.mark.parametrize(
+    ("starter", "changed"),
+    [
+        ("import math\n\n\ndef f(x):\n    return math.sqrt(x)\n", "math.floor"),
+        ("import math\n\n\ndef f(xs):\n    return [math.sqrt(x) for x in xs]\n", "math.floor"),
+        ("import math as m\n\n\ndef f(x):\n    return (lambda y: m.sqrt(y))(x)\n", "m.floor"),
+    ],
+    ids=["call_in_a_module", "in_a_comprehension", "in_a_lambda"],
+)
+def test_code_is_the_same_however_it_was_compiled_until_it_is_changed(
+    starter: str, changed: str, shell: InteractiveShell
+) -> None:
+    unlike = starter.replace(changed.replace("floor", "sqrt"), changed)
+    assert unlike != starter
+    for source, same in ((starter, True), (unlike, False)):
+        shell.run_cell(f"\n\n{source}", store_history=False).raise_error()
+        for function in (shell.user_ns["f"], build(f"# a file\n{source}", "f")):
+            assert any(same_code(function, given) for given in as_given(starter, "f")) is same
+
+
+def test_another_constant_is_another_code() -> None:
+    one, other = (build(f"def f(x):\n    return x * {number}\n", "f") for number in ("1", "1.0"))
+    assert same_code(one, one) and not same_code(one, other)
 
 
 @pytest.mark.parametrize(("each", "wrong"), WRONG, ids=key)
