@@ -114,6 +114,7 @@ def test_the_command_makes_a_class_and_says_what_it_found(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("of_seed", range(3))
+@pytest.mark.timeout(900)  # half a minute of one quiet core
+@pytest.mark.parametrize("of_seed", [1, 2])  # seed 0 is the class that the guide shows
 def test_a_class_of_hundreds_shows_exactly_what_was_planted(tmp_path: Path, of_seed: int) -> None:
     check(demonstrate(tmp_path / "large", 300, CLASS_LESSONS, seed=of_seed), CLASS_LESSONS)

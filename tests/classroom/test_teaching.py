@@ -156,6 +156,7 @@ def test_the_picture_is_there_and_its_text_says_what_is_shown() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # half a minute of one quiet core
 def test_what_the_guide_shows_of_three_hundred_learners_comes_out(tmp_path: Path) -> None:
     from gradacc_lessons.classroom.demonstration import demonstrate
 
