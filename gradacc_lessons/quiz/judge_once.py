@@ -69,8 +69,8 @@ def _equal(values: Sequence[Numbers | None], right: Sequence[Numbers | None]) ->
 def _close(value: Numbers | None, right: Numbers | None) -> bool:
     if value is None or right is None or len(value) != len(right):
         return False
-    if any(map(math.isnan, value + right)):
-        return list(map(math.isnan, value)) == list(map(math.isnan, right))
+    if not all(map(math.isfinite, value + right)):  # repr, as a nan equals nothing
+        return list(map(repr, value)) == list(map(repr, right))
     return math.dist(value, right) <= TOLERANCE * math.hypot(*right)
 
 

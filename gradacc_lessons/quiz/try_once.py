@@ -105,15 +105,16 @@ TIMELINES = (
 
 
 def read_timeline(function: Callable[..., Any]) -> Callable[[int], list[float]]:
-    """For calls (place in TIMELINES,): the list that the function returns; a list of nan for anything else."""
+    """For calls (place in TIMELINES,): the list of numbers that the function returns; a nan for anything else."""
 
     @wraps(function)
     def tried(place: int) -> list[float]:
         returned = function([EVENTS[letter] for letter in TIMELINES[place]])
-        if isinstance(returned, list | tuple):
-            return [float(each) for each in returned]
-        if returned is None or isinstance(returned, int | float):
+        if not isinstance(returned, list | tuple):
             return [nan]
-        raise TypeError(f"it returned {type(returned).__name__}, where a list of numbers belongs")
+        try:
+            return [float(each) for each in returned]
+        except (TypeError, ValueError, OverflowError):
+            return [nan]
 
     return tried

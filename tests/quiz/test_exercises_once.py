@@ -130,6 +130,18 @@ def test_an_answer_may_be_a_tuple_or_hold_whole_floats() -> None:
         assert READ_TIMELINE.check(build(source, "applied")).correct
 
 
+@pytest.mark.parametrize("returned", ["events", "[[1]]", "{}", "(each for each in events)", "'44'", "[10**400]"])
+def test_what_is_no_list_of_numbers_is_told_in_a_sentence(returned: str) -> None:
+    grade = READ_TIMELINE.check(build(f"def applied(events):\n    return {returned}\n", "applied"))
+    assert grade.mistake == "one_number"
+
+
+@pytest.mark.parametrize("number", ["float('inf')", "float('nan')"])
+def test_numbers_that_are_not_finite_are_nobodys_mistake(number: str) -> None:
+    grade = READ_TIMELINE.check(build(f"def applied(events):\n    return [{number}] * 2\n", "applied"))
+    assert grade.mistake is None and not grade.correct
+
+
 def test_an_answer_that_nobody_foresaw_is_told_where() -> None:
     grade = READ_TIMELINE.check(build("def applied(events):\n    return [4, 4]\n", "applied"))
     assert grade.mistake is None and "0 of 4" in grade.feedback.en and len(TIMELINES) == 8
