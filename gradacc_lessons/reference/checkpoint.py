@@ -38,9 +38,11 @@ def load(path: Path | str, model: nn.Module, **parts: Stateful) -> int:
     """Put everything back, in objects built as they were; returns how many updates are done.
 
     The data are the caller's: begin them with the same seed, and skip as many windows. Only tensors, numbers and
-    containers are read, never code. ValueError if the file holds other parts than are given.
+    containers are read, never code. ValueError if the file holds other parts than are given, or is no checkpoint.
     """
     saved = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(saved, dict) or saved.keys() != {"update", "states", "random"}:
+        raise ValueError(f"{path} was not written by checkpoint.save")
     given: dict[str, Stateful] = {"model": model} | parts
     if saved["states"].keys() != given.keys():
         raise ValueError(f"{path} holds {', '.join(saved['states'])}; it was asked for {', '.join(given)}")

@@ -1,6 +1,7 @@
 """A running mean of the weights (EMA), moved once per update."""
 
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ class EMA:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         """ValueError unless the decay is between 0 and 1."""
-        if not 0 <= decay < 1:
+        if not isinstance(decay, int | float) or not 0 <= decay < 1:
             raise ValueError(f"a decay is a number from 0 up to, not including, 1; it is {decay!r}")
         self.decay, self._model = decay, model
         self.average = deepcopy(model).eval().requires_grad_(False)
@@ -29,3 +30,11 @@ class EMA:
             mean.lerp_(now, 1 - self.decay)
         for copy, buffer in zip(self.average.buffers(), self._model.buffers(), strict=True):
             copy.copy_(buffer)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint has to hold: the average."""
+        return self.average.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from an average that was saved."""
+        self.average.load_state_dict(state_dict)

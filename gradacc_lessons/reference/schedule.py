@@ -37,8 +37,10 @@ def warmup_then_cosine(optimizer: Optimizer, warmup_updates: int, total_updates:
 
     ValueError unless the warm-up is at least 0 and shorter than the whole.
     """
-    if not 0 <= warmup_updates < total_updates:
+    whole = isinstance(warmup_updates, int) and isinstance(total_updates, int)
+    if not whole or not 0 <= warmup_updates < total_updates:
         raise ValueError(
-            f"a warm-up has from 0 up to fewer updates than the whole run; it is {warmup_updates} of {total_updates}"
+            "a warm-up is a whole number of updates, from 0 up to fewer than the whole run; it is "
+            f"{warmup_updates!r} of {total_updates!r}"
         )
     return LambdaLR(optimizer, partial(factor, warmup_updates=warmup_updates, total_updates=total_updates))

@@ -53,11 +53,6 @@ class Runs:
             run["ema"].update()
 
 
-def parts(run: dict[str, Any]) -> dict[str, Any]:
-    """What goes into the file: of the average, the model that it is."""
-    return run | {"ema": run["ema"].average}
-
-
 def everything(run: dict[str, Any]) -> list[torch.Tensor]:
     """All numbers of a run: weights, buffers, the optimizer's state, the average, the learning rate."""
     held = [value for state in run["optimizer"].state.values() for value in state.values() if value is not None]
@@ -81,10 +76,10 @@ def test_saved_between_windows_nothing_is_lost(
     torch.manual_seed(7)
     stopped = runs.new()
     runs.train(stopped, 0, at)
-    checkpoint.save(tmp_path / "run.pt", update=at, **parts(stopped))
+    checkpoint.save(tmp_path / "run.pt", update=at, **stopped)
     torch.manual_seed(1234)  # somebody else has drawn in the meantime
     resumed = runs.new()
-    assert checkpoint.load(tmp_path / "run.pt", **parts(resumed)) == at
+    assert checkpoint.load(tmp_path / "run.pt", **resumed) == at
     runs.train(resumed, at, END)
     assert len(everything(whole)) == len(everything(resumed)) > 20
     assert all(torch.equal(a, b) for a, b in zip(everything(whole), everything(resumed), strict=True))
@@ -96,10 +91,10 @@ def test_what_it_holds_is_needed(tmp_path: Path, missing: str) -> None:
     runs, ends = Runs("adam", torch.float64), []
     whole = runs.new()
     runs.train(whole, 0, 20)
-    checkpoint.save(tmp_path / "run.pt", update=20, **parts(whole))
+    checkpoint.save(tmp_path / "run.pt", update=20, **whole)
     for left_out in ("", missing):
         run = runs.new()
-        begin = checkpoint.load(tmp_path / "run.pt", **parts(run))
+        begin = checkpoint.load(tmp_path / "run.pt", **run)
         match left_out:
             case "optimizer":
                 run["optimizer"].state.clear()
@@ -120,10 +115,10 @@ def test_in_mid_window_it_refuses_and_nothing_is_written(tmp_path: Path) -> None
     window = next(training_windows(runs.task, RECIPE))
     add_gradient(run["model"], window[:2], runs.task, RECIPE)
     with pytest.raises(ValueError, match=r"Save after optimizer\.step\(\) and optimizer\.zero_grad\(\)"):
-        checkpoint.save(tmp_path / "run.pt", update=0, **parts(run))
+        checkpoint.save(tmp_path / "run.pt", update=0, **run)
     assert list(tmp_path.iterdir()) == []
     run["optimizer"].zero_grad(set_to_none=False)  # zeros are no gradients
-    checkpoint.save(tmp_path / "run.pt", update=0, **parts(run))
+    checkpoint.save(tmp_path / "run.pt", update=0, **run)
 
 
 def test_half_a_window_is_lost_by_who_saves_there() -> None:
@@ -149,16 +144,16 @@ def test_a_crash_while_it_writes_leaves_the_file_that_was_there(
 ) -> None:
     runs = Runs("sgd", torch.float64)
     run = runs.new()
-    checkpoint.save(tmp_path / "run.pt", update=3, **parts(run))
+    checkpoint.save(tmp_path / "run.pt", update=3, **run)
 
     def full_disk(*_: Any) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(OSError, match="no space left"):
-        checkpoint.save(tmp_path / "run.pt", update=4, **parts(run))
+        checkpoint.save(tmp_path / "run.pt", update=4, **run)
     monkeypatch.undo()
-    assert checkpoint.load(tmp_path / "run.pt", **parts(runs.new())) == 3
+    assert checkpoint.load(tmp_path / "run.pt", **runs.new()) == 3
 
 
 def test_other_parts_than_it_holds_are_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -166,6 +161,13 @@ def test_other_parts_than_it_holds_are_refused_in_a_sentence(tmp_path: Path) -> 
     checkpoint.save(tmp_path / "run.pt", run["model"], 1, optimizer=run["optimizer"])
     with pytest.raises(ValueError, match="holds model, optimizer; it was asked for model, scheduler"):
         checkpoint.load(tmp_path / "run.pt", run["model"], scheduler=run["scheduler"])
+
+
+@pytest.mark.parametrize("held", [{"weight": torch.zeros(2)}, torch.zeros(2)], ids=["state", "tensor"])
+def test_what_it_did_not_write_is_refused_in_a_sentence(tmp_path: Path, held: Any) -> None:
+    torch.save(held, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other\.pt was not written by checkpoint\.save"):
+        checkpoint.load(tmp_path / "other.pt", nn.Linear(2, 1))
 
 
 def test_it_never_runs_code_from_the_file(tmp_path: Path) -> None:

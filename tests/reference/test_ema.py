@@ -1,5 +1,7 @@
 """The average of the weights is torch's own EMA and the closed form; moved N times, it forgets as decay ** N does."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -62,7 +64,7 @@ def test_it_leaves_the_model_alone_and_is_no_part_of_training() -> None:
     assert all(p.grad is None and not p.requires_grad for p in ema.average.parameters())
 
 
-@pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5, float("nan")])
-def test_an_impossible_decay_is_refused_in_a_sentence(decay: float) -> None:
+@pytest.mark.parametrize("decay", [-0.1, 1.0, 1.5, float("nan"), "0.9", None])
+def test_an_impossible_decay_is_refused_in_a_sentence(decay: Any) -> None:
     with pytest.raises(ValueError, match="a decay is a number from 0 up to, not including, 1"):
         EMA(digits("mlp").build_model(), decay)

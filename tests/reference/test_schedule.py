@@ -1,5 +1,7 @@
 """The schedule counts updates: its shape against torch's own schedulers, its length against loops that run."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -68,8 +70,8 @@ def test_at_every_micro_batch_it_is_n_times_too_fast() -> None:
     assert next(update for update, rate in enumerate(found, start=1) if rate >= 0.4999) == 13
 
 
-@pytest.mark.parametrize(("warm_up", "total"), [(-1, 10), (10, 10), (11, 10), (0, 0)])
-def test_a_plan_that_cannot_be_is_refused_in_a_sentence(warm_up: int, total: int) -> None:
+@pytest.mark.parametrize(("warm_up", "total"), [(-1, 10), (10, 10), (11, 10), (0, 0), (1.5, 10), (1, None)])
+def test_a_plan_that_cannot_be_is_refused_in_a_sentence(warm_up: Any, total: Any) -> None:
     with pytest.raises(ValueError, match=f"it is {warm_up} of {total}"):
         warmup_then_cosine(optimizer(), warm_up, total)
 
