@@ -44,8 +44,9 @@ def trace(
     the model, such as an average of its weights).
 
     The loop does exactly what it does without a tape. Tapes can be nested.
-    ValueError for numbers below 1, an unknown language, and a model without parameters.
+    ValueError, in one sentence, for what cannot be followed.
     """
+    _check_objects(model, optimizer, scheduler, count, watch)
     for name, value in (
         ("accumulation_steps", accumulation_steps),
         ("micro_batches_per_epoch", micro_batches_per_epoch),
@@ -59,6 +60,29 @@ def trace(
     given = Given(accumulation_steps, micro_batches_per_epoch, counted=count is not None)
     looks = Looks(model, optimizer, scheduler, scaler, watch)
     return Tape(Recorder(model, looks, count), given, language)
+
+
+def _check_objects(model: Any, optimizer: Any, scheduler: Any, count: Any, watch: Any) -> None:
+    """ValueError for an object of another kind than is asked for."""
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"the model must be a torch.nn.Module, not {_kind(model)}")
+    # Not by its class: frameworks wrap optimizers and schedulers.
+    if optimizer is not None and (isinstance(optimizer, type) or not hasattr(optimizer, "param_groups")):
+        raise ValueError(f"the optimizer must be a torch optimizer, not {_kind(optimizer)}")
+    moves = hasattr(scheduler, "step") and not hasattr(scheduler, "param_groups")
+    if scheduler is not None and (isinstance(scheduler, type) or not moves):
+        raise ValueError(f"the scheduler must be a torch learning-rate scheduler, not {_kind(scheduler)}")
+    if count is not None and not callable(count):
+        raise ValueError(f"count must be a function, not {_kind(count)}")
+    if not isinstance(watch, Sequence):
+        raise ValueError(f"watch must be a list of torch modules, not {_kind(watch)}")
+    for module in watch:
+        if not isinstance(module, nn.Module):
+            raise ValueError(f"watch must be a list of torch modules; there is {_kind(module)} in it")
+
+
+def _kind(found: Any) -> str:
+    return f"the class {found.__name__}" if isinstance(found, type) else type(found).__name__
 
 
 class Tape:

@@ -85,8 +85,9 @@ def _shade(ax: Any, windows: Sequence[Window], findings: Sequence[Finding], lang
         if bad:
             ax.axvspan(left, right, facecolor="none", edgecolor=WRONG, alpha=0.35, hatch="//", zorder=0.5, linewidth=0)
         room = right - left
+        applied = str(len(window.micro_batches)) if window.outcome == "updated" else "0"
         ax.text(
-            (left + right) / 2, 1.01, label if room >= 3 else str(len(window.micro_batches)),
+            (left + right) / 2, 1.01, label if room >= 3 else applied,
             transform=ax.get_xaxis_transform(), ha="center", va="bottom", fontsize=8, color=WRONG if bad else GREY,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -193,11 +194,29 @@ def test_what_happens_before_it_begins_is_not_on_it() -> None:
         ({"accumulation_steps": 0}, "accumulation_steps must be a whole number of at least 1; it is 0"),
         ({"micro_batches_per_epoch": 2.5}, "micro_batches_per_epoch must be a whole number"),
         ({"language": "fr"}, "the language 'fr' is not one of en, nl"),
+        ({"count": 5}, "count must be a function, not int"),
+        ({"watch": nn.ReLU()}, "watch must be a list of torch modules, not ReLU"),
+        ({"watch": ["ema"]}, "watch must be a list of torch modules; there is str in it"),
     ],
 )
 def test_what_cannot_be_asked_is_answered_in_a_sentence(given: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         trace(net(), **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ((nn.Linear,), "the model must be a torch.nn.Module, not the class Linear"),
+        ((None,), "the model must be a torch.nn.Module, not NoneType"),
+        ((net(), torch.optim.SGD), "the optimizer must be a torch optimizer, not the class SGD"),
+        ((net(), None, "cosine"), "the scheduler must be a torch learning-rate scheduler, not str"),
+        ((net(), None, torch.optim.SGD(net().parameters(), 0.1)), "learning-rate scheduler, not SGD"),
+    ],
+)
+def test_objects_of_another_kind_are_refused_in_a_sentence(objects: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        trace(*objects)
 
 
 def test_a_model_without_parameters_is_refused() -> None:

@@ -160,6 +160,11 @@ def test_the_picture_shows_what_happened() -> None:
     figure.canvas.draw()
 
 
+def test_above_a_window_without_an_update_stands_that_nothing_is_applied() -> None:
+    figure = wrong_loops.tail_dropped().figure()
+    assert [text.get_text() for text in figure.axes[0].texts][-1] == "0"
+
+
 def test_bars_are_as_long_as_the_micro_batches_have_items() -> None:
     model, sizes = net(), [1, 2, 4, 3]
     optimizer = optim.SGD(model.parameters(), 0.1)
