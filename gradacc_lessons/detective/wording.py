@@ -134,7 +134,7 @@ SENTENCES: dict[str, Text] = {
     ),
     "no_update": Text(
         "Gradients are computed and the optimizer never updates: the model stays as it was.",
-        "Er worden gradiënten berekend en de optimizer doet nooit een update: het model blijft zoals het was.",
+        "Er worden gradients berekend en de optimizer doet nooit een update: het model blijft zoals het was.",
     ),
     "own_optimizer": Text(
         "The loop updates with an optimizer of its own. The one it is given knows the learning rate, the "
@@ -236,8 +236,8 @@ PLACES: dict[str, Text] = {
     "windows": Text("full windows of equal micro-batches", "volle vensters met gelijke micro-batches"),
     "momentum": Text("SGD with momentum and N = 2", "SGD met momentum en N = 2"),
     "adam": Text("Adam and N = 3", "Adam en N = 3"),
-    "clip": Text("gradients large enough to be clipped", "gradiënten die groot genoeg zijn om te clippen"),
-    "large gradients": Text("large gradients", "grote gradiënten"),
+    "clip": Text("gradients large enough to be clipped", "gradients die groot genoeg zijn om te clippen"),
+    "large gradients": Text("large gradients", "grote gradients"),
     "schedule": Text("a learning rate schedule", "een schema voor de learning rate"),
     "tail": Text("a short last window", "een kort laatste venster"),
     "short epoch": Text("an epoch shorter than one window", "een epoch korter dan één venster"),

@@ -57,7 +57,7 @@ ORDER = (
             ),
             Text(
                 "Accumulating means adding gradients. What adds them?",
-                "Accumuleren is gradiënten optellen. Wat telt ze op?",
+                "Accumuleren is gradients optellen. Wat telt ze op?",
             ),
             Text(
                 "Only the update waits for the end of the window.",

@@ -27,7 +27,7 @@ VERDICTS: dict[str, Text] = {
         "It does not add up: with these parameters the gradients happen to agree, as can be right after an "
         "initialisation with zeros, but with others near them that of {number} micro-batches is {error} % away from "
         "that of the whole batch.",
-        "Het telt niet op: met deze parameters zijn de gradiënten toevallig gelijk, zoals vlak na een initialisatie "
+        "Het telt niet op: met deze parameters zijn de gradients toevallig gelijk, zoals vlak na een initialisatie "
         "met nullen, maar met andere vlakbij ligt die van {number} micro-batches {error} % naast die van de hele "
         "batch.",
     ),
@@ -84,7 +84,7 @@ MEANINGS: dict[str, Text] = {
     ),
     "unknown": Text(
         "The reason was not found: nothing that was tried makes the gradients agree.",
-        "De reden is niet gevonden: niets van wat is geprobeerd maakt de gradiënten gelijk.",
+        "De reden is niet gevonden: niets van wat is geprobeerd maakt de gradients gelijk.",
     ),
 }
 
@@ -98,7 +98,7 @@ REMEDIES: dict[str, Text] = {
     "randomness": Text(
         "In training this is no mistake: leave it. To compare gradients, switch the draws off, with model.eval() for "
         "dropout.",
-        "Bij het trainen is dit geen fout: laat het zo. Wil je gradiënten vergelijken, zet de trekkingen dan uit, met "
+        "Bij het trainen is dit geen fout: laat het zo. Wil je gradients vergelijken, zet de trekkingen dan uit, met "
         "model.eval() voor dropout.",
     ),
     "loss_not_additive": Text(
@@ -129,7 +129,7 @@ REMEDIES: dict[str, Text] = {
     ),
     "low_precision": Text(
         "Add the gradients up in float32: float32 parameters with autocast, or a float32 buffer beside the parameters.",
-        "Tel de gradiënten op in float32: float32-parameters met autocast, of een float32-buffer naast de parameters.",
+        "Tel de gradients op in float32: float32-parameters met autocast, of een float32-buffer naast de parameters.",
     ),
     "batch_first": Text(
         "Give batch_first=True. If dimension 0 of its input is meant to be time, put the examples in dimension 1.",
@@ -142,7 +142,7 @@ REMEDIES: dict[str, Text] = {
     ),
     "unknown": Text(
         "Try it on a smaller model, and switch parts off until the gradients agree.",
-        "Probeer het op een kleiner model, en zet delen uit tot de gradiënten gelijk zijn.",
+        "Probeer het op een kleiner model, en zet delen uit tot de gradients gelijk zijn.",
     ),
 }
 

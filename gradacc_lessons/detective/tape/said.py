@@ -41,7 +41,7 @@ OWN: dict[str, tuple[Text, str]] = {
         "01_accumulate",
     ),
     "low_precision_buffer": (
-        Text("Many gradients added up in 16 bits", "Veel gradiënten opgeteld in 16 bits"),
+        Text("Many gradients added up in 16 bits", "Veel gradients opgeteld in 16 bits"),
         "08_mixed_precision",
     ),
 }
@@ -50,7 +50,7 @@ OWN: dict[str, tuple[Text, str]] = {
 SAID: dict[str, Text] = {
     "zero_grad_before_step": Text(
         "Before update {update} the gradients of {lost} micro-batch(es) are zeroed, and nothing is left to apply.",
-        "Voor update {update} worden de gradiënten van {lost} micro-batch(es) op nul gezet, en er blijft niets over.",
+        "Voor update {update} worden de gradients van {lost} micro-batch(es) op nul gezet, en er blijft niets over.",
     ),
     "update_without_gradient": Text(
         "At update {update} no parameter has a gradient: no backward has come before it.",
@@ -190,7 +190,7 @@ SAID: dict[str, Text] = {
     "all_reduce_every_micro_batch": Text(
         "For update {update} the gradients are all-reduced {times} times. Once would do; the result is the same, and "
         "the others only cost time.",
-        "Voor update {update} is er {times} keer een all-reduce van de gradiënten. Eén keer is genoeg; de uitkomst is "
+        "Voor update {update} is er {times} keer een all-reduce van de gradients. Eén keer is genoeg; de uitkomst is "
         "dezelfde, de andere kosten alleen tijd.",
     ),
     "sum_then_backward": Text(

@@ -65,20 +65,20 @@ QUESTIONS: dict[str, Text] = {
     "elsewhere": Text(
         "The loop puts gradients into .grad itself, in window {window} for one, so the tape cannot tell which "
         "micro-batches are in them; diagnose() can.",
-        "De lus zet zelf gradiënten in .grad, bijvoorbeeld in venster {window}. De tape weet dus niet welke "
+        "De lus zet zelf gradients in .grad, bijvoorbeeld in venster {window}. De tape weet dus niet welke "
         "micro-batches erin zitten; diagnose() wel.",
     ),
     "before": Text(
         "There were gradients when the tape began, so the first update may apply more than the tape saw. Begin the "
         "tape before the first micro-batch.",
-        "Er waren al gradiënten toen de tape begon, dus de eerste update past misschien meer toe dan de tape zag. "
+        "Er waren al gradients toen de tape begon, dus de eerste update past misschien meer toe dan de tape zag. "
         "Begin de tape voor de eerste micro-batch.",
     ),
     "lost": Text(
         "Were the {lost} micro-batches before window {window} meant to be thrown away? They were zeroed and no update "
         "applied them. A GradScaler does that with gradients that are not finite.",
         "Was het de bedoeling dat de {lost} micro-batches voor venster {window} wegvallen? Ze zijn op nul gezet en "
-        "geen update past ze toe. Een GradScaler doet dat met gradiënten die niet eindig zijn.",
+        "geen update past ze toe. Een GradScaler doet dat met gradients die niet eindig zijn.",
     ),
     "scaler": Text(
         "Was the gradient of window {window} unscaled and clipped? It was divided by {divisor:.6g} at once. Give "
