@@ -95,8 +95,8 @@ class Choice(Control):
         self.label = label
         self.options = list(options)
         dropdown = widgets.Dropdown(
-            options=self.options, value=value, description=label, style={"description_width": LABEL_WIDTH},
-            layout=widgets.Layout(width="420px"),
+            options=self.options, value=self.check(value), description=label,
+            style={"description_width": LABEL_WIDTH}, layout=widgets.Layout(width="420px"),
         )  # fmt: skip
         super().__init__(name, dropdown, dropdown)
 

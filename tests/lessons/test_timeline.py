@@ -122,6 +122,11 @@ def test_impossible_values_are_refused_in_a_sentence(explorer: Any) -> None:
             explorer.set(**impossible)
 
 
+def test_an_unknown_loop_to_begin_with_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="Loop must be one of 'right'"):
+        explore_timeline("burnt")
+
+
 def test_an_error_in_a_loop_is_shown_and_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("no such loop")
