@@ -16,7 +16,7 @@ from typing import Any, Literal
 import gradacc_lessons
 from gradacc_lessons.detective import client
 from gradacc_lessons.detective.client import Answer, Worker, WorkerError
-from gradacc_lessons.detective.jail import NO_JAIL
+from gradacc_lessons.detective.jail import NO_JAIL, SCRATCH
 from gradacc_lessons.detective.sending import portable
 from gradacc_lessons.detective.untouched import TAMPERED
 from gradacc_lessons.detective.wire import WireError, pack, unpack
@@ -138,7 +138,7 @@ def environment() -> dict[str, str]:
         **single,
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "HOME": "/tmp",
+        "HOME": SCRATCH,
         "CUDA_VISIBLE_DEVICES": "",
         "MALLOC_ARENA_MAX": "1",
         "PYTHONPATH": str(_package().parent),
@@ -175,7 +175,7 @@ def _is_root_of_the_machine() -> bool:
 
 def _view() -> list[str]:
     """What is seen inside: the system, Python and the course without its solutions, read-only."""
-    view = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
+    view = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", SCRATCH]
     for name in ("bin", "sbin", "lib", "lib64"):
         folder = Path("/", name)
         if folder.is_symlink():
@@ -186,14 +186,17 @@ def _view() -> list[str]:
     for path in (Path("/etc/ld.so.cache"), Path("/sys/devices/system/cpu")):
         view += [*_folders_above(path), "--ro-bind-try", str(path), str(path)]
     package = _package()
-    for folder in dict.fromkeys([Path(sys.base_prefix), Path(sys.prefix), package]):
+    folders = list(dict.fromkeys([Path(sys.base_prefix), Path(sys.prefix), package]))
+    if not any(folder.is_relative_to("/tmp") for folder in folders):
+        view += ["--symlink", SCRATCH, "/tmp"]  # for code that names it
+    for folder in folders:
         if not folder.is_relative_to("/usr"):
             view += [*_folders_above(folder), "--ro-bind", str(folder), str(folder)]
     for file in sorted(file for pattern in HIDDEN for file in package.glob(pattern)):
         view += ["--ro-bind", "/dev/null", str(file)]
     if (package / "_course").is_dir():
         view += ["--tmpfs", str(package / "_course")]
-    return [*view, "--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*view, "--chdir", SCRATCH, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _folders_above(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a check gets of its own inside the sandbox: namespaces for users, processes, mounts and messages, and a /tmp.
+"""What a check gets of its own inside the sandbox: namespaces for users, processes, mounts and messages, and a folder.
 
 The sandbox around the worker (classroom.sandbox) has no network, no home and nothing that can be written. In here one
 check is kept from the next: its processes end with it and its files lie in a tmpfs that nobody else sees.
@@ -17,8 +17,10 @@ _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _RECURSIVE, _PRIVATE = 2, 4, 8, 0x4000, 0x4
 _NO_NEW_PRIVILEGES, _END_WITH_PARENT, _DROP_FROM_BOUND = 38, 1, 24
 _CAPABILITIES_V3 = 0x20080522
 _MOST_CAPABILITIES = 64
+SCRATCH = "/scratch"
+"""Where a check may write. Not /tmp: the course or its Python may lie there, as in a clone that is only tried out."""
 SCRATCH_BYTES = 16 * 2**20
-"""What a check may keep in its /tmp."""
+"""What it may keep there."""
 MOST_FILES = 256
 MOST_PROCESSES = 8
 """Processes and threads of one check, the first included."""
@@ -38,7 +40,7 @@ def enter() -> None:
             _end_as(first)
         _furnish()
         _confine()
-        os.environ["HOME"] = os.environ["TMPDIR"] = "/tmp"
+        os.environ["HOME"] = os.environ["TMPDIR"] = SCRATCH
         random.seed(0)  # the worker's own state differs from run to run, and grading twice must not
     except BaseException:
         os._exit(NO_JAIL)
@@ -70,12 +72,12 @@ def _furnish() -> None:
     _prctl(_END_WITH_PARENT, signal.SIGKILL)
     _call("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
     room = f"size={SCRATCH_BYTES},nr_inodes={MOST_FILES},mode=700".encode()
-    _call("mount", b"tmpfs", b"/tmp", b"tmpfs", _NO_SUID | _NO_DEVICES, room)
+    _call("mount", b"tmpfs", SCRATCH.encode(), b"tmpfs", _NO_SUID | _NO_DEVICES, room)
     try:
         _call("mount", b"proc", b"/proc", b"proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS, None)
     except OSError:  # where the sandbox covers parts of its own /proc, no other may be mounted: then there is none
         _call("mount", b"none", b"/proc", b"tmpfs", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS, b"size=4k,nr_inodes=2")
-    os.chdir("/tmp")
+    os.chdir(SCRATCH)
 
 
 def _confine() -> None:

@@ -110,7 +110,7 @@ def test_eight_gibibytes_by_many_processes(updates: Run) -> None:
 
 def test_memory_that_no_limit_on_addresses_counts(updates: Run) -> None:
     source = SUM + (
-        "    import os\n    for name in range(1000):\n        with open(f'/tmp/{name}', 'wb') as file:\n"
+        "    import os\n    for name in range(1000):\n        with open(f'/scratch/{name}', 'wb') as file:\n"
         "            file.write(bytes(2**20))\n    return 1\n"
     )
     _failed(updates(source), "No space left")
@@ -282,8 +282,8 @@ def test_writing_outside_its_folder(updates: Run, place: str) -> None:
 
 
 def test_what_one_leaves_the_next_does_not_find(updates: Run) -> None:
-    assert updates("open('/tmp/left', 'w').write('x')\n" + RIGHT_SUM).fraction == 1.0
-    assert updates("import os\nif os.listdir('/tmp'): raise EOFError\n" + RIGHT_SUM).fraction == 1.0
+    assert updates("open('/scratch/left', 'w').write('x')\n" + RIGHT_SUM).fraction == 1.0
+    assert updates("import os\nif os.listdir('/scratch'): raise EOFError\n" + RIGHT_SUM).fraction == 1.0
 
 
 def test_opening_a_socket(updates: Run) -> None:
@@ -298,7 +298,7 @@ def test_opening_a_socket(updates: Run) -> None:
 
 def test_new_namespaces_and_mounts(updates: Run) -> None:
     call = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-    for attempt in ("libc.unshare(0x10000000)", "libc.mount(b'x', b'/tmp', b'tmpfs', 0, None)", "libc.setuid(0)"):
+    for attempt in ("libc.unshare(0x10000000)", "libc.mount(b'x', b'/scratch', b'tmpfs', 0, None)", "libc.setuid(0)"):
         assert updates(call + f"if {attempt} == 0: raise EOFError\n" + RIGHT_SUM).fraction == 1.0, attempt
 
 

@@ -135,7 +135,7 @@ def test_under_ci_a_missing_sandbox_is_a_failure(
 def test_it_never_runs_as_root_and_sees_no_more_than_it_should() -> None:
     need_sandbox()
     inside = [*sandbox.command()[: sandbox.command().index("-m")], "-c"]
-    look = "import os; print(os.getuid(), sorted(os.listdir('/')), os.listdir('/tmp'), len(os.environ))"
+    look = "import os; print(os.getuid(), sorted(os.listdir('/')), os.listdir('/scratch'), len(os.environ))"
     said = subprocess.run([*inside, look], capture_output=True, text=True, check=True).stdout
     user, _, rest = said.partition(" ")
     assert user != "0" and "'home'" not in rest and "'var'" not in rest
