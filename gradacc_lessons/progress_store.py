@@ -4,12 +4,11 @@ Connections are short, so that nothing is held across threads or a fork. If the 
 is said so in `notices`, and is written as soon as the disk takes it again.
 """
 
-import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
@@ -18,9 +17,7 @@ from typing import Any, TypeVar
 from gradacc_lessons.progress_notices import migrated, not_kept, set_aside
 from gradacc_lessons.progress_versions import VERSIONS, fresh, upgrade, version_of
 from gradacc_lessons.text import Text
-
-BUSY_SECONDS = 30
-"""How long to wait for another notebook that is writing."""
+from gradacc_lessons.whole_file import BUSY_SECONDS, alone
 
 Result = TypeVar("Result")
 Action = Callable[[sqlite3.Connection], Result]
@@ -113,7 +110,7 @@ class Store:
     def _prepare(self) -> None:
         """Make the file what this version of the course can use, alone among all processes."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(self.file):
+        with alone(self.file.parent):
             version = _version(self.file, self._can_be_read)
             if version is None or version > len(VERSIONS):
                 kept = _set_aside(self.file, "damaged" if version is None else "newer")
@@ -192,20 +189,6 @@ def _copy(file: Path, can_be_read: Check) -> sqlite3.Connection | None:
 def _backup(uri: str, memory: sqlite3.Connection) -> None:
     with closing(sqlite3.connect(uri, uri=True)) as source:
         source.backup(memory)
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Hold every other process that prepares the file. A lock of SQLite's own ends with its process."""
-    lock = file.with_name("lock.sqlite")
-    if lock.exists() and lock.stat().st_size:
-        # A lock holds nothing, and what it holds could keep SQLite from taking it. Emptied rather than removed, so
-        # that no two processes can have a lock each.
-        os.truncate(lock, 0)
-    with closing(sqlite3.connect(lock, timeout=BUSY_SECONDS, isolation_level=None)) as db:
-        db.execute("BEGIN EXCLUSIVE")
-        yield
-        db.execute("ROLLBACK")
 
 
 def _companions(file: Path) -> tuple[Path, Path]:

@@ -36,6 +36,8 @@ def token_of(text: str) -> str:
     """The token that `compact` took apart; CertificateError if the text is not whole. Its signature is not checked."""
     digits = text.removeprefix(MARK)
     try:
+        if len(digits) > 2 * LARGEST:
+            raise ValueError("longer than any certificate")
         raw = b32decode(digits + "=" * (-len(digits) % 8))
         inflate = zlib.decompressobj(zdict=_dictionary())
         content = canonical.read(inflate.decompress(raw[SIGNATURE:], LARGEST))

@@ -1,8 +1,6 @@
 """A certificate's files: two pictures, the token, and a document to read; each can be verified alone."""
 
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -12,6 +10,7 @@ from gradacc_lessons.certificate.credential import ID_SCHEME, Credential
 from gradacc_lessons.certificate.keys import SigningKey
 from gradacc_lessons.certificate.picture_seal import seal
 from gradacc_lessons.certificate.reading import as_document
+from gradacc_lessons.whole_file import write_whole
 
 Format = Literal["svg", "png", "jwt", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -41,11 +40,6 @@ def save(
     paths = []
     for form in forms:
         path = folder / f"{name}.{form}"
-        fresh = folder / f".{path.name}-{secrets.token_hex(4)}"
-        try:
-            fresh.write_bytes(file_bytes(credential, key, form))
-            os.replace(fresh, path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        write_whole(path, file_bytes(credential, key, form))
         paths.append(path)
     return paths

@@ -1,7 +1,6 @@
 """The issuers that this user trusts, in a file beside the progress file."""
 
-import os
-import secrets
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gradacc_lessons import canonical
@@ -9,6 +8,7 @@ from gradacc_lessons.certificate.keys import did_of, key_of
 from gradacc_lessons.certificate.names import clean_name
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.progress import progress_file
+from gradacc_lessons.whole_file import alone, write_whole
 
 FILE_NAME = "trusted-issuers.json"
 
@@ -30,15 +30,18 @@ def trusted() -> dict[str, str]:
 
 def trust(did: str, name: str) -> None:
     """Trust an issuer from now on, under a name of the user's choice."""
-    _write({**trusted(), did_of(key_of(did)): clean_name(name)})
+    did, name = did_of(key_of(did)), clean_name(name)
+    with _changing():
+        _write({**trusted(), did: name})
 
 
 def forget(did: str) -> bool:
     """Trust an issuer no longer; False if it was not trusted."""
-    known = trusted()
-    found = known.pop(did, None) is not None
-    if found:
-        _write(known)
+    with _changing():
+        known = trusted()
+        found = known.pop(did, None) is not None
+        if found:
+            _write(known)
     return found
 
 
@@ -46,14 +49,12 @@ def _file() -> Path:
     return progress_file().parent / FILE_NAME
 
 
+def _changing() -> AbstractContextManager[None]:
+    """Of two processes that change the file, the second reads what the first has written."""
+    folder = _file().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    return alone(folder)
+
+
 def _write(known: dict[str, str]) -> None:
-    """Whole or not at all."""
-    file = _file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{FILE_NAME}-{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(canonical.canonical(known) + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(fresh, file)
+    write_whole(_file(), canonical.canonical(known) + b"\n", private=True)

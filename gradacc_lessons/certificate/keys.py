@@ -5,7 +5,6 @@ A did:key is the public key itself: "did:key:z", then base58 of two bytes that s
 """
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.home import expanded
 from gradacc_lessons.progress import progress_file
+from gradacc_lessons.whole_file import write_whole
 
 KEY_FILE = "certificate-key.pem"
 PREFIX = "did:key:z"
@@ -138,18 +138,5 @@ def _make(file: Path) -> None:
     """Of two processes that make it at once, the first one's key stays."""
     raw = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(raw)
-            stream.flush()
-            os.fsync(stream.fileno())
-        try:
-            os.link(fresh, file)
-        except FileExistsError:
-            pass
-        except OSError:  # a disk without links
-            os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with suppress(FileExistsError):
+        write_whole(file, raw, private=True, over=False)

@@ -1,6 +1,5 @@
 """A list of certificates that their issuer takes back: one token in a file, signed with the issuer's key."""
 
-import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,8 @@ from gradacc_lessons.certificate.credential import ID_SCHEME, moment, when
 from gradacc_lessons.certificate.keys import SigningKey, own_key
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.certificate.source import read_source
+from gradacc_lessons.progress import progress_file
+from gradacc_lessons.whole_file import alone, write_whole
 
 ID = re.compile(re.escape(ID_SCHEME) + "[0-9a-f]{64}")
 
@@ -60,32 +61,37 @@ def revoke(credential_id: str, file: Path, key: SigningKey, at: datetime | None 
 
     CertificateError if the list there is another issuer's or is damaged, or if this is no certificate's id.
     """
-    known: tuple[str, ...] = ()
-    if file.exists():
-        before = read_revocations(file)
-        if before.issuer != key.did:
-            raise CertificateError(
-                f"The list {file} is signed with another key than yours; choose another file.",
-                f"De lijst {file} is met een andere sleutel ondertekend dan de jouwe; kies een ander bestand.",
-            )
-        known = before.ids
     if not ID.fullmatch(credential_id):
         raise CertificateError(
             f"{credential_id[:80]!r} is no certificate's id; it is {ID_SCHEME} and 64 digits",
             f"{credential_id[:80]!r} is geen id van een certificaat; dat is {ID_SCHEME} en 64 cijfers",
         )
-    ids = sorted({*known, credential_id})
-    claims = {"at": when(at or datetime.now(UTC)), "revoked": ids}
-    token = tokens.sign(claims, key, tokens.REVOCATIONS)
-    if len(token) > tokens.LONGEST:
-        raise CertificateError(
-            f"The list {file} is full with {len(known)} certificates; begin another one.",
-            f"De lijst {file} is vol met {len(known)} certificaten; begin een andere.",
-        )
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.write_text(token + "\n", encoding="ascii")
-    os.replace(fresh, file)
+    own_folder = progress_file().parent
+    own_folder.mkdir(parents=True, exist_ok=True)
+    with alone(own_folder):  # two processes that revoke at once lose nothing
+        known = _known(file, key)
+        claims = {"at": when(at or datetime.now(UTC)), "revoked": sorted({*known, credential_id})}
+        token = tokens.sign(claims, key, tokens.REVOCATIONS)
+        if len(token) > tokens.LONGEST:
+            raise CertificateError(
+                f"The list {file} is full with {len(known)} certificates; begin another one.",
+                f"De lijst {file} is vol met {len(known)} certificaten; begin een andere.",
+            )
+        write_whole(file, token.encode("ascii") + b"\n")
     return read_revocations(file)
+
+
+def _known(file: Path, key: SigningKey) -> tuple[str, ...]:
+    """The ids on the list so far."""
+    if not file.exists():
+        return ()
+    before = read_revocations(file)
+    if before.issuer != key.did:
+        raise CertificateError(
+            f"The list {file} is signed with another key than yours; choose another file.",
+            f"De lijst {file} is met een andere sleutel ondertekend dan de jouwe; kies een ander bestand.",
+        )
+    return before.ids
 
 
 def revoke_source(source: str, file: Path, key_file: Path | None) -> Revocations:

@@ -3,6 +3,7 @@
 import os
 import threading
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from certificate.made import key, made
@@ -177,6 +178,19 @@ def test_the_keyring_remembers_forgets_and_is_the_users_alone(home):
     assert (home / keyring.FILE_NAME).stat().st_mode & 0o777 == 0o600
     assert keyring.forget(key(1).did) and not keyring.forget(key(1).did)
     assert keyring.trusted() == {key(2).did: "Zoë"}
+
+
+def test_two_that_trust_at_once_lose_nothing(home):
+    with ThreadPoolExecutor(2) as pool:  # each has a connection of its own to the lock, as two processes have
+        list(pool.map(lambda number: keyring.trust(key(number).did, f"Class {number}"), range(1, 25)))
+    assert len(keyring.trusted()) == 24
+
+
+def test_a_home_that_cannot_be_written_is_said(home):
+    home.parent.mkdir(exist_ok=True)
+    home.write_text("no folder")
+    with pytest.raises(OSError, match="File exists"):
+        keyring.trust(key().did, "X")
 
 
 @pytest.mark.parametrize("raw", ["", "[]", "{", '{"did:web:x": "X"}', '{"a": 1, "a": 2}', "null", '{"DID": 3}'])

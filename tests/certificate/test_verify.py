@@ -1,7 +1,9 @@
 """Three answers: an issuer that is trusted, one that is unknown, and not valid; each in words and an exit code."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from time import process_time
 
 import pytest
 from certificate.made import AT, forged, header_of, key, made, resigned
@@ -11,7 +13,7 @@ from gradacc_lessons.certificate import keyring, tokens
 from gradacc_lessons.certificate.compact import compact
 from gradacc_lessons.certificate.credential import claims_of
 from gradacc_lessons.certificate.files import FORMATS
-from gradacc_lessons.certificate.picture_seal import END, read_sealed, seal
+from gradacc_lessons.certificate.picture_seal import END, PNG, read_sealed, seal
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.certificate.revocations import read_revocations, revoke
 from gradacc_lessons.certificate.verify import verify
@@ -154,6 +156,20 @@ def test_what_is_no_certificate_at_all_is_a_sentence(tmp_path, raw):
     assert verdict.exit_code == 1 and "\n" not in verdict.text.en
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(PNG + b"\0\0\0\0aaaa\0\0\0\0" * 1_600_000, id="chunks"),
+        pytest.param(b"GRADACC1:" + b"A" * 19_000_000, id="code"),
+    ],
+)
+def test_a_file_that_would_take_seconds_is_refused_at_once(tmp_path, raw):
+    file, begun = tmp_path / "file", process_time()
+    file.write_bytes(raw)
+    invalid(verify(file), "")
+    assert process_time() - begun < 1
+
+
 def test_files_that_cannot_be_read_are_a_sentence(tmp_path):
     invalid(verify(tmp_path / "nowhere.png"), "cannot be read (No such file")
     invalid(verify(tmp_path), "cannot be read")
@@ -172,6 +188,14 @@ def test_a_revoked_certificate_is_invalid_and_another_one_is_not(ada, tmp_path):
     invalid(verify(ada.token, revoked=[revoked], issuers=[key().did]), "revoked")
     assert read_revocations(revoked).ids == tuple(sorted([ada.id, made("Bob").id]))
     assert read_revocations(revoked).at == LATER
+
+
+def test_two_that_revoke_at_once_lose_nothing(tmp_path):
+    revoked, ids = tmp_path / "revoked.jwt", [f"nih:sha-256;{number:064x}" for number in range(24)]
+    with ThreadPoolExecutor(2) as pool:  # each has a connection of its own to the lock, as two processes have
+        list(pool.map(lambda each: revoke(each, revoked, key()), ids))
+    assert read_revocations(revoked).ids == tuple(ids)
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["revoked.jwt"]
 
 
 def test_a_list_by_another_issuer_revokes_nothing_and_is_not_enough(ada, tmp_path):

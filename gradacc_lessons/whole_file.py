@@ -1,0 +1,68 @@
+"""Files that are written whole or not at all, and changes that several processes make one after the other."""
+
+import errno
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+BUSY_SECONDS = 30
+"""How long to wait for another process."""
+LOCK = "lock.sqlite"
+
+
+def write_whole(file: Path, raw: bytes, *, private: bool = False, over: bool = True) -> None:
+    """Write `raw` to `file`: on the disk on return, whole or not at all. OSError names the file if the disk refuses.
+
+    `private`: only its owner may read it. Without `over`, FileExistsError where there is a file; of two processes that
+    write at once, the first one's stays.
+    """
+    fresh = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(raw)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if over:
+            os.replace(fresh, file)
+        else:
+            _put_where_none_is(fresh, file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _put_where_none_is(fresh: Path, file: Path) -> None:
+    try:
+        os.link(fresh, file)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without links
+        if file.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(file)) from None
+        os.replace(fresh, file)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold every other process that asks for the same folder; OSError after BUSY_SECONDS, or if the disk refuses.
+
+    A lock of SQLite's own ends with its process.
+    """
+    lock = folder / LOCK
+    if lock.exists() and lock.stat().st_size:
+        # A lock holds nothing, and what it holds could keep SQLite from taking it. Emptied rather than removed, so
+        # that no two processes can have a lock each.
+        os.truncate(lock, 0)
+    with ExitStack() as held:
+        try:
+            db = held.enter_context(closing(sqlite3.connect(lock, timeout=BUSY_SECONDS, isolation_level=None)))
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            raise OSError(None, str(error), str(lock)) from error
+        yield
+        db.execute("ROLLBACK")
