@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from gradacc_lessons.cli_output import LANGUAGE, one_sentence, report, say
+from gradacc_lessons.home import expanded
 from gradacc_lessons.text import LANGUAGES, Language
 
 BANK = click.option(
@@ -54,6 +55,8 @@ def take(
     Example:  gradacc quiz take 01 --code my_loop.py
     """
     with one_sentence():
+        if again and review:
+            raise ValueError("--again begins anew and --review brings back what was missed: choose one of the two")
         from gradacc_lessons.quiz.terminal import take_quiz
 
         take_quiz(lesson, bank_folder=folder, language=language, code=code, again=again, review=review)
@@ -106,21 +109,22 @@ def progress(context: click.Context, language: Language | None) -> None:
 @progress.command("export")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 def progress_export(file: Path | None) -> None:
-    """Write all that you have done as a short text, to FILE or onto the screen.
+    """Write all that you have done as a short text, to a new FILE or onto the screen.
 
     Keep it anywhere. On Colab, where a reset takes everything else away, keep it in your Drive or in the notebook.
 
     Example:  gradacc progress export my-progress.txt
     """
     from gradacc_lessons.progress import learner_progress
+    from gradacc_lessons.whole_file import write_whole
 
     with one_sentence():
         text = learner_progress().export_text()
         if file is None:
             click.echo(text, nl=False)
             return
-        with file.open("x", encoding="ascii") as new:  # never over another file
-            new.write(text)
+        file = expanded(file)
+        write_whole(file, text.encode("ascii"), over=False)
         say(str(file))
 
 
@@ -130,22 +134,20 @@ def progress_export(file: Path | None) -> None:
 def progress_import(file: Path | None, language: Language | None) -> None:
     """Take over what `export` wrote: from FILE, or what you paste, ended by Ctrl-D (on Windows Ctrl-Z, Enter).
 
-    Nothing that is here gets worse by it, and importing twice is as good as once.
+    FILE may also be another progress file, such as one that was set aside. Nothing that is here gets worse by it, and
+    importing twice is as good as once.
 
     Example:  gradacc progress import my-progress.txt
     """
     from gradacc_lessons.progress import learner_progress, summary
-    from gradacc_lessons.progress_exchange import MAX_TEXT, TextRefused
+    from gradacc_lessons.progress_exchange import TextRefused
+    from gradacc_lessons.progress_import import text_from, text_in
 
     with one_sentence():
         kept = learner_progress()
-        if file is None:
-            raw = sys.stdin.buffer.read(MAX_TEXT + 1)
-        else:
-            with file.open("rb") as opened:
-                raw = opened.read(MAX_TEXT + 1)
         try:
-            taken = kept.import_text(raw.decode("utf-8", "replace"))
+            text = text_from(sys.stdin.buffer) if file is None else text_in(expanded(file))
+            taken = kept.import_text(text)
         except TextRefused as refused:
             raise ValueError(refused.sentence.to(language or kept.language)) from None
         say(taken.sentence.to(language or kept.language))

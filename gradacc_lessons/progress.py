@@ -11,7 +11,6 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from gradacc_lessons.progress_reading import (
     can_be_read,
     read_answers,
     read_prediction,
+    read_results,
     read_reviews,
     read_seed,
     read_setting,
@@ -31,40 +31,16 @@ from gradacc_lessons.progress_reading import (
 )
 from gradacc_lessons.progress_records import PASS_MARK as PASS_MARK
 from gradacc_lessons.progress_records import Answer as Answer
+from gradacc_lessons.progress_records import LessonResult as LessonResult
 from gradacc_lessons.progress_records import Prediction as Prediction
 from gradacc_lessons.progress_records import Review as Review
 from gradacc_lessons.progress_records import Take as Take
-from gradacc_lessons.progress_records import best_take
 from gradacc_lessons.progress_records import passes as passes
 from gradacc_lessons.progress_store import Store, read_copy
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 FILE_NAME = "progress.sqlite"
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class LessonResult:
-    """One line of the overview."""
-
-    lesson: str
-    """Name of the lesson."""
-    takes: int
-    """How often the quiz was begun."""
-    answered: int
-    """Questions answered in the best take."""
-    questions: int
-    """Questions that take had."""
-    points: float
-    """Points of the best take."""
-    of: float
-    """Points that take had."""
-    best: float
-    """Share of the points in the best take, 0 to 1."""
-    passed: bool
-    """Whether that reaches PASS_MARK."""
-    last: str
-    """Day of the last answer."""
 
 
 class Progress:
@@ -250,7 +226,7 @@ class Progress:
 
     def results(self) -> list[LessonResult]:
         """One line for each lesson whose quiz was begun; of its takes, the best."""
-        return self._store.read(_results)
+        return self._store.read(read_results)
 
 
 def progress_file() -> Path:
@@ -295,17 +271,7 @@ def summary(language: Language | None = None) -> str:
 
 
 def _row(row: LessonResult) -> Text:
-    lesson, mark, still_open = f"{row.lesson:<24}", f"{PASS_MARK:.0%}", row.questions - row.answered
-    if still_open and not row.passed:  # a share of all points would read like a fail
-        state = Text(
-            f"{row.points:g} of {row.of:g} points so far, {still_open} of {row.questions} questions still open",
-            f"tot nu toe {row.points:g} van {row.of:g} punten, nog {still_open} van {row.questions} vragen open",
-        )
-    else:
-        state = Text(
-            f"{row.best:4.0%}  {'passed' if row.passed else f'below the {mark} that passes'}",
-            f"{row.best:4.0%}  {'gehaald' if row.passed else f'onder de {mark} die nodig is'}",
-        )
+    lesson, state = f"{row.lesson:<24}", row.state
     return Text(
         f"{lesson}{state.en}, take {row.takes}, last on {row.last}",
         f"{lesson}{state.nl}, poging {row.takes}, het laatst op {row.last}",
@@ -314,18 +280,6 @@ def _row(row: LessonResult) -> Text:
 
 def _language(chosen: str | None) -> Language:
     return next((language for language in LANGUAGES if language == chosen), "en")
-
-
-def _results(db: sqlite3.Connection) -> list[LessonResult]:
-    lessons = [row[0] for row in db.execute("SELECT DISTINCT lesson FROM takes ORDER BY lesson")]
-    return [_result(lesson, read_takes(db, lesson)) for lesson in lessons]
-
-
-def _result(lesson: str, takes: list[Take]) -> LessonResult:
-    best, last = best_take(takes), max(take.at for take in takes)[:10]
-    return LessonResult(
-        lesson, len(takes), len(best.best), len(best.asked), best.points, best.of, best.share, passes(best.share), last
-    )
 
 
 def _now() -> str:

@@ -25,9 +25,14 @@ def set_aside(kept: Path, *, newer: bool) -> Text:
     """The file could not be used, and is beside the new one under another name."""
     why_en = "was written by a newer version of the course" if newer else "is damaged"
     why_nl = "is door een nieuwere versie van de cursus geschreven" if newer else "is beschadigd"
+    later_en = " Once the course here is as new, `gradacc progress import` takes that file over." if newer else ""
+    later_nl = (
+        " Zodra de cursus hier net zo nieuw is, neemt `gradacc progress import` dat bestand over." if newer else ""
+    )
     return Text(
-        f"Your progress file {why_en}. It was kept as {shown(kept)}, and a new one was begun.",
-        f"Je voortgangsbestand {why_nl}. Het is bewaard als {shown(kept)}, en er is een nieuw begonnen.",
+        f"Your progress file {why_en}. It was kept as {shown(kept)}, and a new one was begun.{later_en}",
+        f"Je voortgangsbestand {why_nl}. Het is bewaard als {shown(kept)}, en er is een nieuw bestand begonnen."
+        f"{later_nl}",
     )
 
 

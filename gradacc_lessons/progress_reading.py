@@ -10,7 +10,17 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from gradacc_lessons.progress_records import MOST_TAKES, Answer, Prediction, Review, Take, best_answers, take_from
+from gradacc_lessons.progress_records import (
+    MOST_TAKES,
+    Answer,
+    LessonResult,
+    Prediction,
+    Review,
+    Take,
+    best_answers,
+    result_of,
+    take_from,
+)
 
 
 class Unreadable(sqlite3.DatabaseError):
@@ -47,6 +57,12 @@ def read_takes(db: sqlite3.Connection, lesson: str) -> list[Take]:
     rows, own = db.execute(query, (lesson,)).fetchall(), read_setting(db, "seed") or ""
     with _unreadable("takes"):
         return [_take(row, answers, own) for row in rows]
+
+
+def read_results(db: sqlite3.Connection) -> list[LessonResult]:
+    """One line for each lesson whose quiz was begun; of its takes, the best."""
+    lessons = [row[0] for row in db.execute("SELECT DISTINCT lesson FROM takes ORDER BY lesson")]
+    return [result_of(lesson, read_takes(db, lesson)) for lesson in lessons]
 
 
 def read_seed(db: sqlite3.Connection, lesson: str, take: int) -> str | None:

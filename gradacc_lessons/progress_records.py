@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradacc_lessons.text import Text
+
 PASS_MARK = 0.8
 """The share of a lesson's points that passes it."""
 MOST_TAKES = 10**9
@@ -128,3 +130,47 @@ def best_answers(answers: Iterable[Answer], take: int) -> dict[str, Answer]:
 def best_take(takes: Sequence[Take]) -> Take:
     """The take that counts; of equals, the earliest. ValueError if there is none."""
     return max(takes, key=lambda take: take.share)
+
+
+@dataclass(frozen=True)
+class LessonResult:
+    """How a learner stands in one lesson."""
+
+    lesson: str
+    """Name of the lesson."""
+    takes: int
+    """How often the quiz was begun."""
+    answered: int
+    """Questions answered in the best take."""
+    questions: int
+    """Questions that take had."""
+    points: float
+    """Points of the best take."""
+    of: float
+    """Points that take had."""
+    best: float
+    """Share of the points in the best take, 0 to 1."""
+    passed: bool
+    """Whether that reaches PASS_MARK."""
+    last: str
+    """Day of the last answer."""
+
+    @property
+    def state(self) -> Text:
+        """The same in words. While questions are open a share of all points would read like a fail."""
+        share, mark, still_open = f"{self.best:.0%}", f"{PASS_MARK:.0%}", self.questions - self.answered
+        if self.passed:
+            return Text(f"{share}, passed", f"{share}, gehaald")
+        if not still_open:
+            return Text(f"{share}, below the {mark} that passes", f"{share}, onder de {mark} die nodig is")
+        return Text(
+            f"{self.points:g} of {self.of:g} points so far, {still_open} of {self.questions} questions still open",
+            f"tot nu toe {self.points:g} van {self.of:g} punten, nog {still_open} van {self.questions} vragen open",
+        )
+
+
+def result_of(lesson: str, takes: Sequence[Take]) -> LessonResult:
+    """How a learner stands after these takes of a lesson's quiz; ValueError if there are none."""
+    best, last = best_take(takes), max(take.at for take in takes)[:10]
+    answered, asked = len(best.best), len(best.asked)
+    return LessonResult(lesson, len(takes), answered, asked, best.points, best.of, best.share, passes(best.share), last)

@@ -1,5 +1,7 @@
 """`gradacc progress export` and `import`: files, pipes, and one sentence for what goes wrong."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from gradacc_lessons.cli import main
 from gradacc_lessons.progress import learner_progress
+from gradacc_lessons.progress_versions import VERSIONS, fresh
 
 LESSON = "01_accumulate"
 
@@ -38,6 +41,49 @@ def test_what_is_exported_to_a_file_or_the_screen_is_imported_from_either(tmp_pa
         assert done.exit_code == 0 and "Taken over. New answers: 1;" in done.output
         assert "1 of 2 points so far" in done.output and run("export").output == screen
         assert "Er staat niets in dat hier nieuw is." in run("import", str(file), "--language", "nl").output
+
+
+@pytest.mark.parametrize("way", ["bom", "utf-16", "file", "file in use"])
+def test_an_editor_a_shell_or_the_progress_file_itself_will_do(tmp_path: Path, machine, way: str) -> None:  # type: ignore[no-untyped-def]
+    """PowerShell's > writes UTF-16, Notepad a mark before UTF-8; what was set aside is a progress file."""
+    screen, file = run("export").output, tmp_path / "old" / "progress.sqlite"
+    if way in ("bom", "utf-16"):
+        file = tmp_path / "from windows.txt"
+        file.write_bytes(screen.encode("utf-8-sig" if way == "bom" else way))
+    holder = sqlite3.connect(file) if way == "file in use" else None
+    if holder is not None:  # what was written last is in the journal beside it
+        holder.execute("SELECT * FROM answers").fetchall()
+        learner_progress().add_answer(LESSON, "b", 1, "late", 1.0, 1.0)
+    machine("new")
+    done = run("import", str(file))
+    new = 1 if holder is None else 2
+    assert done.exit_code == 0 and f"New answers: {new};" in done.output
+    if holder is not None:
+        holder.close()
+
+
+def test_a_progress_file_of_a_newer_version_is_refused_and_of_an_older_one_is_not(tmp_path: Path, machine) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "old" / "progress.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(f"PRAGMA user_version = {len(VERSIONS) + 1}")
+    machine("new")
+    assert "or of a newer version of the course" in run("import", str(file)).output
+    with closing(fresh(1)) as older, closing(sqlite3.connect(tmp_path / "older.sqlite")) as db:
+        older.execute("INSERT INTO settings VALUES ('language', 'nl')")
+        older.execute("INSERT INTO takes VALUES (?, 1, 2, 2, '2026-01-01T00:00:00+00:00')", (LESSON,))
+        older.backup(db)
+    assert run("import", str(tmp_path / "older.sqlite")).exit_code == 0
+    assert learner_progress().language == "nl" and learner_progress().take(LESSON) == 1
+
+
+def test_a_disk_that_refuses_leaves_no_half_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    done = run("export", str(tmp_path / "mine.txt"))
+    assert done.exit_code == 1 and done.output == f"Error: {tmp_path / 'mine.txt'}: No space left on device\n"
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == []
 
 
 def test_an_export_goes_over_no_other_file(tmp_path: Path) -> None:

@@ -197,8 +197,8 @@ def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp
     for question in "bc":
         add(learner_progress(), question, fraction=0.5)
     add(learner_progress(), "d")
-    assert f"{LESSON:<24} 75%  below the 80% that passes, take 1, last on" in summary()
-    assert f"{LESSON:<24} 75%  onder de 80% die nodig is, poging 1, het laatst op" in summary("nl")
+    assert f"{LESSON:<24}75%, below the 80% that passes, take 1, last on" in summary()
+    assert f"{LESSON:<24}75%, onder de 80% die nodig is, poging 1, het laatst op" in summary("nl")
     learner_progress().set("language", "nl")
     assert summary() == summary("nl") != summary("en")
     assert CliRunner().invoke(main, ["progress"]).output == summary("nl") + "\n"
@@ -373,6 +373,7 @@ def test_a_newer_file_is_kept_aside(file: Path) -> None:
     progress = Progress(file)
     (kept,) = aside(file, "newer")
     assert "newer version" in said(progress) and str(kept) in said(progress)
+    assert "`gradacc progress import` takes that file over" in said(progress)
     assert questions(progress) == [] and add(progress, "fresh")
     db = sqlite3.connect(kept)
     assert db.execute("SELECT question FROM answers").fetchall() == [("new",)]

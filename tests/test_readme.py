@@ -190,7 +190,7 @@ def test_progress_moves_to_another_machine_by_the_lines_of_the_readme(tmp_path: 
         environment = os.environ | {"GRADACC_HOME": str(home)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Taken over. New answers: 1;") and "100%  passed, take 1" in done.stdout
+    assert done.stdout.startswith("Taken over. New answers: 1;") and "100%, passed, take 1" in done.stdout
     assert Progress(homes[import_] / "progress.sqlite").results() == old.results()
     assert old.export_text() == (tmp_path / "my-progress.txt").read_text(encoding="ascii")
 

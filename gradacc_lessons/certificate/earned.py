@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.progress import PASS_MARK, LessonResult, Progress
-from gradacc_lessons.text import Text
+from gradacc_lessons.progress import LessonResult, Progress
+from gradacc_lessons.text import Text, joined
 
 CORE = ("00", "01", "02", "03", "04", "05", "07")
 """Numbers of the core lessons."""
@@ -43,23 +43,10 @@ def _standing(number: str, lesson: str | None, results: dict[str, LessonResult])
     result = results.get(lesson)
     if result is None:
         return Standing(lesson, 0.0, False, Text("not begun", "niet begonnen"))
-    if result.passed:
-        return Standing(lesson, result.best, True, Text(f"{result.best:.0%}, passed", f"{result.best:.0%}, gehaald"))
-    unanswered = result.questions - result.answered
-    return Standing(
-        lesson,
-        result.best,
-        False,
-        Text(
-            f"{result.best:.0%}, and {PASS_MARK:.0%} passes; {unanswered} of {result.questions} questions are open",
-            f"{result.best:.0%}, en {PASS_MARK:.0%} is nodig; {unanswered} van {result.questions} vragen staan open",
-        )
-        if unanswered
-        else Text(
-            f"{result.best:.0%}, and {PASS_MARK:.0%} passes; begin another take",
-            f"{result.best:.0%}, en {PASS_MARK:.0%} is nodig; begin een nieuwe poging",
-        ),
-    )
+    words = result.state
+    if not result.passed and result.answered == result.questions:
+        words = joined([words, Text("begin another take", "begin een nieuwe poging")], "; ")
+    return Standing(lesson, result.best, result.passed, words)
 
 
 def still_missing(needed: Sequence[Standing], *, full: bool) -> Text:

@@ -87,8 +87,8 @@ def unknown(credential: "Credential", *, named: bool) -> Text:
         "? Unchanged since issue, issuer unknown. Anybody can make a key and call it what they like. Do you know from "
         f"elsewhere whose key this is? `gradacc certificate trust {credential.issuer} --name NAME` remembers it.",
         "? Onveranderd sinds de uitgifte, uitgever onbekend. Iedereen kan een sleutel maken en die noemen zoals hij "
-        f"wil. Weet je van elders van wie deze sleutel is? `gradacc certificate trust {credential.issuer} --name NAAM` "
-        "onthoudt het.",
+        f"wil. Weet je uit een andere bron van wie deze sleutel is? "
+        f"`gradacc certificate trust {credential.issuer} --name NAAM` onthoudt het.",
     )
 
 
@@ -201,7 +201,7 @@ NOT_KNOWN = Text("That key was not trusted.", "Die sleutel werd niet vertrouwd."
 def remembered(name: str) -> Text:
     """A key was added to the keyring."""
     return Text(
-        f"Remembered: certificates of {name} are trusted.", f"Onthouden: certificaten van {name} zijn vertrouwd."
+        f"Remembered: certificates of {name} are trusted.", f"Onthouden: certificaten van {name} worden vertrouwd."
     )
 
 
