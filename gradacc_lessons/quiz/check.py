@@ -219,7 +219,7 @@ def _leaks(question: Question) -> Found:
                 yield place, "it names all items in an accepted order"
     if isinstance(question, SpotQuestion):
         for place, text in asked:
-            said = re.findall(r"(?:line|regel)\s+(\d+)", f"{text.en} {text.nl}", re.IGNORECASE)
+            said = re.findall(r"(?:lines?|regels?)\s+(\d+)", f"{text.en} {text.nl}", re.IGNORECASE)
             if any(int(line) in question.line for line in said):
                 yield place, "it names the faulty line"
 
@@ -237,17 +237,17 @@ def _leaking_numbers(question: NumberQuestion, asked: Sequence[tuple[Path_, Text
     for place, text in asked:
         if len(formula) > 2 and any(formula in _squeezed(text.to(to)) for to in LANGUAGES):
             yield place, "it holds the formula of the answer"
-        hits = sum(_says_answer(question, text, drawn) for drawn in sets)
+        hits = sum(any(_says_answer(question, text, drawn, to) for to in LANGUAGES) for drawn in sets)
         if hits > LEAKING_SHARE * len(sets):
             yield place, f"it holds the answer (for {hits} of {len(sets)} sets of numbers)"
 
 
-def _says_answer(question: NumberQuestion, text: Text, drawn: Draw) -> bool:
+def _says_answer(question: NumberQuestion, text: Text, drawn: Draw, to: Language) -> bool:
     try:
-        answer = written(question.answer.value(drawn), "en")
+        answer = written(question.answer.value(drawn), to)
     except FormulaError:
         return False  # said already
-    fixed = NAME_IN_BRACES.sub(" ", text.en)  # the learner's own numbers are given, and may well be the answer
+    fixed = NAME_IN_BRACES.sub(" ", text.to(to))  # the learner's own numbers are given, and may well be the answer
     return re.search(rf"(?<![\d.,]){re.escape(answer)}(?![\d]|[.,]\d)", fixed) is not None
 
 

@@ -106,8 +106,13 @@ class Terminal:
                 say(str(error))
                 return None
         elif isinstance(question, ChoiceQuestion | MultipleQuestion | OrderQuestion):
-            value = _picked(typed, [option.id for option in self.quiz.options(question.id)])
-            value = value[0] if isinstance(question, ChoiceQuestion) and len(value) == 1 else value
+            ids = [option.id for option in self.quiz.options(question.id)]
+            value = _picked(typed, ids)
+            if not value or (isinstance(question, ChoiceQuestion) and len(value) > 1):
+                self._say(fill(words.NO_SUCH_NUMBER, {"last": len(ids)}))
+                self._say(self._how(question))
+                return None
+            value = value[0] if isinstance(question, ChoiceQuestion) else value
         said = self.quiz.answer(question.id, value)
         say(str(said))
         settled = said.counted and (said.correct or not isinstance(question, CodeQuestion))
@@ -159,6 +164,7 @@ def take_quiz(
 
 
 def _picked(typed: str, ids: Sequence[str]) -> list[str]:
-    """The ids behind the numbers that were typed; what is none stays as it is, and is then told to be none."""
+    """The ids behind the numbers that were typed; nothing if one of them stands for nothing."""
     parts = typed.replace(",", " ").replace(">", " ").split()
-    return [ids[int(part) - 1] if part.isdecimal() and 1 <= int(part[:9]) <= len(ids) else part for part in parts]
+    known = {str(number): each for number, each in enumerate(ids, start=1)}
+    return [known[part] for part in parts] if all(part in known for part in parts) else []

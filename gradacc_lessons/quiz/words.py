@@ -141,6 +141,7 @@ TYPE_SEVERAL = Text(
 TYPE_ORDER = Text(
     "Type all numbers from first to last, as in: 2 1 3", "Typ alle nummers op volgorde, bijvoorbeeld: 2 1 3"
 )
+NO_SUCH_NUMBER = Text("The numbers here are 1 to {last}.", "De nummers hier zijn 1 tot en met {last}.")
 TYPE_LINE = Text("Type the number of the line.", "Typ het nummer van de regel.")
 TYPE_NUMBER = Text("Type the number.", "Typ het getal.")
 TYPE_CODE = Text(

@@ -105,6 +105,12 @@ EDITS = {
         "questions[3].prompt",
         "names the faulty line",
     ),
+    "faulty lines in the prompt": (
+        '{en: "Which line is wrong?"',
+        '{en: "Look at lines 5 and 6."',
+        "questions[3].prompt",
+        "names the faulty line",
+    ),
 }
 
 
@@ -117,6 +123,16 @@ def test_what_is_wrong_is_found(edited: Edit, name: str) -> None:
 
 def test_a_constant_answer_in_its_own_prompt_is_found(edited: Edit) -> None:
     path = edited(("answer: b * n", "answer: 12"), ('N = {n}. How many examples?"', 'N = {n}. Is 12 enough?"'))
+    assert any("questions[2].prompt: it holds the answer" in problem for problem in found(path))
+
+
+def test_an_answer_that_only_the_dutch_prompt_holds_is_found(edited: Edit) -> None:
+    path = edited(("answer: b * n", "answer: 12.5"))
+    text = path.read_text(encoding="utf-8")
+    assert not any("holds the answer" in problem for problem in found(path))
+    at = text.index("nl:", text.index("How many examples?"))
+    end = text.index('?"', at)
+    path.write_text(f"{text[:end]}, of 12,5{text[end:]}", encoding="utf-8")
     assert any("questions[2].prompt: it holds the answer" in problem for problem in found(path))
 
 

@@ -94,9 +94,11 @@ def test_when_all_is_answered_it_says_so_and_begins_anew_only_if_wanted() -> Non
 
 
 def test_what_is_no_choice_is_told_and_asked_again() -> None:
-    done = typed("7", "x", "0", "-1", number("small-choice", "sums"), "q")
-    assert done.output.count("Pick from these: sums, mean, replaces.") == 4
-    assert value("small-choice") == "sums"
+    done = typed("7", "x", "0", "-1", "1 2", number("small-choice", "sums"), "1 9", "13", "q")
+    said = "The numbers here are 1 to 3.\nType the number of your choice."
+    assert done.output.count(said) == 5 and done.output.count("The numbers here are 1 to") == 7
+    assert "replaces," not in done.output, "ids stand nowhere on this screen, and the bank's order tells too much"
+    assert value("small-choice") == "sums" and value("small-multiple") is None
 
 
 def test_code_is_looked_for_in_the_file_again_and_again(tmp_path: Path) -> None:
@@ -113,6 +115,11 @@ def test_code_is_looked_for_in_the_file_again_and_again(tmp_path: Path) -> None:
         done = typed(*skip, "", "s", "n", options=("--code", str(code)))
         assert said in done.output and "One way to write it." in done.output and "Traceback" not in done.output
     assert "take the quiz with --code FILE" in typed(*skip, "", "n").output
+
+
+def test_to_begin_anew_and_to_review_are_two_wishes() -> None:
+    done = typed(options=("--again", "--review"))
+    assert done.exit_code == 1 and "choose one of the two" in done.output and quiz().take == 1
 
 
 def test_the_end_of_the_input_stops_and_keeps() -> None:
