@@ -1,6 +1,6 @@
 """Lesson 08: many small pieces added up in bfloat16, and in the buffers that lose nothing or nearly nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import cycle, islice
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from torch import Tensor
 from gradacc_lessons.accumulation import split
 from gradacc_lessons.lessons.bf16_sum_figure import SumFigure, sum_table
 from gradacc_lessons.lessons.training import gradient
+from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.reference.buffers import kahan_add
 from gradacc_lessons.tasks import digits
 from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Prediction, Run
@@ -41,8 +42,9 @@ def pieces_of(kind: Pieces, micro_batch_size: int, accumulation_steps: int, seed
 
     "equal": one vector of ENTRIES random numbers over N, N times. "noisy": each piece of it with other random numbers,
     as large as the vector's own, on top. "model": the gradients of N micro-batches of a digits model in bfloat16, each
-    of its mean loss over N; the images come again after an epoch.
+    of its mean loss over N; the images come again after an epoch. ValueError for another kind.
     """
+    _one_of("pieces", kind, [each for _, each in PIECES])
     n = accumulation_steps
     if kind == "model":
         yield from _gradients(micro_batch_size, n, seed)
@@ -63,10 +65,16 @@ def _gradients(micro_batch_size: int, n: int, seed: int) -> Iterator[Tensor]:
         yield gradient(model)
 
 
+def _one_of(what: str, chosen: str, known: Sequence[str]) -> None:
+    if chosen not in known:
+        raise ValueError(f"{what} must be one of {', '.join(known)}; it is {chosen!r}")
+
+
 class Sum:
     """A sum that is kept in one of the BUFFERS, or in float64; it begins with its first piece."""
 
     def __init__(self, buffer: Buffer | Literal["float64"]) -> None:
+        _one_of("the buffer", buffer, [*(each for _, each in BUFFERS), "float64"])
         self.dtype = torch.bfloat16 if buffer == "kahan" else getattr(torch, buffer)
         self.corrected = buffer == "kahan"
         self.total = self.lost = self._before = self._piece = torch.zeros(0)
@@ -102,9 +110,9 @@ def add_up(
     Each row: `added` of `n` pieces; `error`, the norm of the difference over the norm of the float64 sum, and
     `error_bfloat16`, that of a plain bfloat16 sum, and `stuck`, the share of its entries that the last piece did not
     move; the arrays `truth` and `held` of up to DRAWN entries, in units of the largest true one; and what was chosen:
-    `buffer`, `pieces`, `b`, `n`, `predicted`.
+    `buffer`, `pieces`, `b`, `n`, `predicted`. ValueError where there is no such choice.
     """
-    n = accumulation_steps
+    n = Recipe(micro_batch_size, accumulation_steps).accumulation_steps
     chosen = {"buffer": buffer, "pieces": pieces, "b": micro_batch_size, "n": n, "predicted": predicted}
     recorded = _recorded(n)
     kept, plain, truth = Sum(buffer), Sum("bfloat16"), Sum("float64")

@@ -8,12 +8,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from gradacc_lessons import palette
 from gradacc_lessons.lessons.two_panels import TwoPanels
-from gradacc_lessons.ui import counted, step_up
+from gradacc_lessons.ui import step_up
 
 LOW, HIGH = 2.0**8, 2.0**20
 """The ends of the scale's axis: eight windows halve or double 65,536 that often at most."""
 NEAR = 0.02
-"""An update nearer than this to float32's is right: float16 keeps three digits, and the models part a little."""
+"""An update whose length is nearer than this to float32's is right. float16 keeps three digits, and a ReLU that it puts
+on the other side of 0 turns an update by some percent, and hardly changes its length."""
 
 
 class ScalerFigure(TwoPanels):
@@ -100,17 +101,16 @@ def _updates(data: pd.DataFrame) -> str:
         first = data.loc[data["length"].isna(), "window"].iloc[0]
         return f"From window {first} on the weights are NaN."
     made = data[data["updated"]]
-    wrong = made[made["off"] > NEAR]
+    if made.empty:
+        return "Nothing has been learned."
+    wrong = made[(made["length"] / made["right"] - 1).abs() > NEAR]
     if wrong.empty:
-        return f"The {counted(len(made), 'update')} that were made are float32's to {_digits(made['off'].max())}."
+        which = "The update that was made is" if len(made) == 1 else f"The {len(made)} updates that were made are"
+        return f"{which} as long as float32's, to within {100 * NEAR:g} %."
     first = wrong.iloc[0]
     return (
         f"The update of window {first['window']} is {first['length'] / first['right']:.2g} times as long as float32's."
     )
-
-
-def _digits(off: float) -> str:
-    return f"{100 * off:.1f} %" if off >= 0.0005 else "less than 0.1 %"
 
 
 def scaler_table(data: pd.DataFrame) -> pd.DataFrame:

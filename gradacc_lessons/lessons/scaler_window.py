@@ -11,6 +11,7 @@ from gradacc_lessons.accumulation import Batch, accumulate, split, windows
 from gradacc_lessons.device import best_device
 from gradacc_lessons.lessons.scaler_figure import ScalerFigure, scaler_table
 from gradacc_lessons.lessons.training import parameters
+from gradacc_lessons.recipe import Recipe
 from gradacc_lessons.reference.fp16_window import fp16_window
 from gradacc_lessons.tasks import Task, digits
 from gradacc_lessons.ui import Choice, Explorer, NumberSlider, Run
@@ -36,7 +37,12 @@ LEAST_EXAMPLES, MOST_EXAMPLES, LEAST_STEPS, MOST_STEPS = 4, 32, 2, 16
 def run_window(
     loop: Loop, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: GradScaler, window: list[Batch], task: Task
 ) -> None:
-    """One window, right or with one of the mistakes in LOOPS; its micro-batches are equally large."""
+    """One window, right or with one of the mistakes in LOOPS; its micro-batches are equally large.
+
+    ValueError for a loop that is not in the list.
+    """
+    if loop not in (known := [each for _, each in LOOPS]):
+        raise ValueError(f"the loop must be one of {', '.join(known)}; it is {loop!r}")
     if loop == "right":
         fp16_window(model, optimizer, scaler, window, task.loss_sum, task.count, MAX_NORM)
         return
@@ -59,8 +65,20 @@ def run_window(
         optimizer.zero_grad()
 
 
+def _check_place(accumulation_steps: int, broken: int) -> None:
+    if not 0 <= broken <= WINDOWS * accumulation_steps:
+        raise ValueError(
+            f"{WINDOWS} windows of N = {accumulation_steps} have {WINDOWS * accumulation_steps} micro-batches, so none "
+            f"is number {broken}"
+        )
+
+
 def windows_with_a_broken_image(task: Task, micro_batch_size: int, accumulation_steps: int, broken: int) -> Any:
-    """WINDOWS full windows in the order of the data; image 1 of micro-batch `broken` (from 1; 0 for none) is broken."""
+    """WINDOWS full windows in the order of the data; image 1 of micro-batch `broken` (from 1; 0 for none) is broken.
+
+    ValueError if there is no such micro-batch.
+    """
+    _check_place(accumulation_steps, broken)
     rows = torch.arange(WINDOWS * accumulation_steps * micro_batch_size, device=task.train[0].device) % task.examples
     images, labels = (tensor[rows] for tensor in task.train)
     if broken:
@@ -76,11 +94,12 @@ def scaled_training(
 
     One row per window: `window` (from 1); `scale` in it; `updated`, whether the weights moved; `length`, that of the
     gradient which the update applied (0 for none, NaN if the weights became NaN), and `right`, that in float32; `off`,
-    their distance over the float32 one's length; `broken`, the window (0 for none) and `place`, the micro-batch in it;
+    their distance over the float32 one's length (some percent where float16 puts a ReLU on the other side of 0);
+    `broken`, the window (0 for none) and `place`, the micro-batch in it;
     and what was chosen: `loop`, `b`, `n`.
     """
     device = device or best_device()
-    task, n = digits("mlp", device=device), accumulation_steps
+    task, n = digits("mlp", device=device), Recipe(micro_batch_size, accumulation_steps).accumulation_steps
     model, exact = task.build_model(), task.build_model()
     optimizer, exact_optimizer = (torch.optim.SGD(m.parameters(), lr=LEARNING_RATE) for m in (model, exact))
     scaler = GradScaler(torch.device(device).type, init_scale=FIRST_SCALE, growth_interval=GROWTH_INTERVAL)
@@ -118,11 +137,7 @@ def explore_scaler(loop: Loop = "right") -> Explorer:
     """Sliders for b, N and the place of a broken image, and a list of loops."""
 
     def plan(micro_batch_size: int, accumulation_steps: int, broken: int, loop: Loop) -> Run:
-        if broken > WINDOWS * accumulation_steps:
-            raise ValueError(
-                f"{WINDOWS} windows of N = {accumulation_steps} have {WINDOWS * accumulation_steps} micro-batches, "
-                f"so none is number {broken}"
-            )
+        _check_place(accumulation_steps, broken)
         return Run(lambda: scaled_training(loop, micro_batch_size, accumulation_steps, broken), WINDOWS, "window")
 
     controls = [

@@ -1,13 +1,14 @@
 """The exercises of the course. Beside each stand wrong answers that must fail, with what they must be told."""
 
 from gradacc_lessons.quiz.exercise import Exercise, Group, LoopCheck, ValueCheck, WrongAnswer
+from gradacc_lessons.quiz.exercises_buffer import FLOAT32_SUM
 from gradacc_lessons.quiz.exercises_dice import DICE_PER_CLASS
 from gradacc_lessons.quiz.exercises_fit import CHOOSE_WITH_CHECKPOINTING, PLAN_YOUR_OWN
 from gradacc_lessons.quiz.exercises_memory import CHOOSE_FOR_BUDGET, FIND_LEAK
 from gradacc_lessons.quiz.exercises_museum import TWO_BUGS, WRITE_THE_TEST
 from gradacc_lessons.quiz.exercises_norm import CHOOSE_NORM, CORRECTED_MOMENTUM
 from gradacc_lessons.quiz.exercises_once import ONCE_PER_WINDOW, READ_TIMELINE
-from gradacc_lessons.quiz.exercises_precision import FLOAT32_SUM, REPAIR_FP16
+from gradacc_lessons.quiz.exercises_precision import REPAIR_FP16
 from gradacc_lessons.quiz.exercises_sum import EMBED_IN_TWO_PASSES
 from gradacc_lessons.quiz.exercises_uneven import FIX_TAIL, TOKEN_WEIGHTS
 from gradacc_lessons.text import Text

@@ -1,4 +1,4 @@
-"""How lesson 06's exercises are judged: by what they do to gradients and values, beside what each mistake does."""
+"""How the exercises of lessons 06 and 08 are judged: by what they do to gradients and values, as each mistake does."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,6 +1,7 @@
 """Gradient buffers for a model in bfloat16, whose own `.grad` loses what is small beside the sum.
 
-Both take 4 bytes per parameter, whatever N is, beside the bfloat16 weights and one micro-batch's `.grad`.
+Both sums take 4 bytes per parameter, whatever N is, beside the bfloat16 weights and one micro-batch's `.grad`. The
+float32 copies of the weights, which Float32Buffers keeps for the optimizer, take 4 more.
 """
 
 import torch

@@ -24,11 +24,15 @@ def fp16_window(
     `window`, `loss_sum` and `count` are those of `accumulate`. `scaler` is a GradScaler for the device that the model
     is on, such as `GradScaler("cpu")`; `max_norm` is what the true gradient, unscaled, is clipped to.
 
+    ValueError if the window holds no micro-batch.
+
     Returns the window's mean loss per item, and whether there was an update. There is none if anything in the window
     overflowed: then weights and optimizer state stay as they were, the scale is halved, and the schedule must not move
     either. `.grad` is empty afterwards in both cases.
     """
     window = list(window)
+    if not window:
+        raise ValueError("a window needs at least 1 micro-batch: there is no gradient to unscale")
     items = max(sum(count(batch) for batch in window), 1)
     device = next(model.parameters()).device
     total = torch.zeros((), device=device)

@@ -56,6 +56,40 @@ def test_where_it_stalls_every_entry_holds_a_power_of_two() -> None:
     assert bool((held.abs() <= 512 * piece.abs()).all())
 
 
+def test_above_a_power_of_two_a_number_arrives_nearly_whole_and_below_it_it_loses_half() -> None:
+    """What the page says of single numbers at N = 512; and what the notes say: there it is 256 to 512 times a piece."""
+    for power in (0.5, 1.0, 4.0):
+        for share, kept in ((1.02, 1 / 1.02), (0.98, 0.5 / 0.98), (1.0, 0.5)):
+            piece = torch.tensor(share * power / 512).bfloat16().reshape(1)
+            total = Sum("bfloat16")
+            for _ in range(512):
+                total.add(piece)
+            assert total.stuck == 1.0
+            assert float(total.total) / (share * power) == pytest.approx(kept, rel=0.01)
+            assert 256 <= float(total.total / piece.double()) < 512
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        (("bf16", "equal", 1, 8), "the buffer must be one of bfloat16, kahan, float32, float64; it is 'bf16'"),
+        (("kahan", "even", 1, 8), "pieces must be one of equal, noisy, model; it is 'even'"),
+        (("kahan", "equal", 1, 0), "whole number of at least 1; it is 0"),
+        (("kahan", "equal", "1", 8), "whole number of at least 1; it is '1'"),
+    ],
+)
+def test_what_there_is_not_is_refused_in_a_sentence(chosen, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=sentence):
+        next(add_up(*chosen))
+
+
+def test_noisy_pieces_are_as_far_off_at_twice_the_n() -> None:
+    """About: what the teacher's notes say."""
+    noisy, equal = (errors_over_seeds(kind, n, range(2)) for kind, n in (("noisy", 1024), ("equal", 512)))  # type: ignore[arg-type]
+    for one, other in zip(noisy["bfloat16"], equal["bfloat16"], strict=True):
+        assert one == pytest.approx(other, rel=0.25)
+
+
 def test_before_it_stalls_many_entries_grow_too_fast() -> None:
     """What the teacher's notes say of N = 256."""
     total, truth = Sum("bfloat16"), Sum("float64")

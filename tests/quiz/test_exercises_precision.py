@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from gradacc_lessons.quiz.exercise import build
-from gradacc_lessons.quiz.exercises_precision import FLOAT32_SUM, REPAIR_FP16
+from gradacc_lessons.quiz.exercises_buffer import FLOAT32_SUM
+from gradacc_lessons.quiz.exercises_precision import REPAIR_FP16
 from gradacc_lessons.quiz.judge_sum import TrialCheck
 from gradacc_lessons.quiz.try_precision import FLOAT32, float32_sum, fp16_epoch
 
@@ -86,6 +87,7 @@ SAME = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("each", "fault", "source"), SAME, ids=lambda value: getattr(value, "key", str(value)[:20]))
 def test_the_same_mistake_written_otherwise_gets_the_same_message(each, fault: str, source: str) -> None:  # type: ignore[no-untyped-def]
     assert each.check(build(source, each.function)).mistake == fault

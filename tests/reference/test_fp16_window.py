@@ -145,3 +145,10 @@ def test_a_window_in_which_nothing_counts_is_an_update_of_zero() -> None:
     silent = [(tokens, torch.full_like(labels, -100)) for tokens, labels in run.windows[0]]
     assert run.window(silent) == (0.0, True)
     assert torch.equal(parameters(run.model), before)
+
+
+def test_a_window_of_nothing_is_refused_in_a_sentence() -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), GradScaler("cpu")
+    with pytest.raises(ValueError, match="a window needs at least 1 micro-batch"):
+        fp16_window(model, optimizer, scaler, [], lambda *_: torch.zeros(()), lambda _: 1)
