@@ -92,7 +92,7 @@ class GlanceFigure(TwoPanels):
         ax.set_xticks(TICKS, [f"{percent:g}" for percent in TICKS])
         ax.minorticks_off()
         ax.set_xlabel("error (%)")
-        ax.set_title("Errors that should be 0", fontsize=11, pad=28)
+        ax.set_title("Errors that should be 0", fontsize=10, pad=28)  # as wide as the picture has room for
 
     def update(self, data: pd.DataFrame) -> str:
         """Rows anew: the picture is drawn once."""

@@ -154,10 +154,11 @@ def _cut(scene: Scene, micro_batch_size: int, accumulation_steps: int) -> Scene:
 
 def _drift(one: Exhibit, micro_batch_size: int, accumulation_steps: int) -> Iterator[dict[str, Any]]:
     bug, fixed = (_path(one, kind, micro_batch_size, accumulation_steps) for kind in KINDS)
-    way = float((fixed[-1] - fixed[0]).norm())
+    way = float((fixed[-1] - fixed[0]).norm())  # 0 where something broken comes again in every window, all skipped
     for position in range(max(len(bug), len(fixed))):
         got, right = (path[min(position, len(path) - 1)] for path in (bug, fixed))
-        yield {"position": position, "bug": float((got - right).norm()) / way, "fixed": 0.0}
+        off = float((got - right).norm())
+        yield {"position": position, "bug": off / way if way else (inf if off else 0.0), "fixed": 0.0}
 
 
 def _path(one: Exhibit, kind: Kind, micro_batch_size: int, accumulation_steps: int) -> list[Tensor]:

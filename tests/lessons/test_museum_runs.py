@@ -1,13 +1,16 @@
 """Lesson 09: what the exhibits do at another b and N, measured again where that can be worked out."""
 
 import math
+from contextlib import suppress
 
 import pytest
+import torch
 
 from gradacc_lessons.lessons import museum_runs
 from gradacc_lessons.lessons.museum_runs import SHOWS, all_at, check_possible, differences, final, numbers, own
 from gradacc_lessons.museum.collection import exhibit, exhibits
 from gradacc_lessons.museum.kinds import ModelExhibit
+from gradacc_lessons.museum.scene import Scene
 
 NAMES = list(exhibits())
 MODELS = [name for name in NAMES if isinstance(exhibit(name), ModelExhibit)]
@@ -97,7 +100,31 @@ def test_a_window_that_a_model_has_no_examples_for_is_refused_in_a_sentence() ->
     check_possible("nanogpt-168", 16, 16)  # a loop's examples can be taken again
 
 
+def test_a_run_that_goes_nowhere_after_the_fix_either_is_no_difference() -> None:
+    """At b = 16 and N = 16 the examples come again and again, so each window has the broken one and is skipped."""
+    rows = list(differences("espnet-3283", 16, 16))
+    assert rows and all(row["bug"] == 0 for row in rows)
+
+
 def test_a_difference_that_is_no_number_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(museum_runs, "_drift", lambda *_: iter([{"bug": float("nan")}]))
     assert final("nanogpt-168", 13, 13) == math.inf
     final.cache_clear()
+
+
+def test_most_loops_train_with_their_bug_and_their_loss_goes_down() -> None:
+    """What the page says of the whole museum."""
+    lower = []
+    for name in LOOPS:
+        one, scene = exhibit(name), museum_runs._scene(exhibit(name))
+        before = scene_loss(scene)
+        with suppress(*getattr(one, "stops", ())):
+            scene.run(one.code("bug"), 2)
+        lower.append(scene_loss(scene) < before)
+    assert sum(lower) > 2 * len(LOOPS) / 3
+
+
+def scene_loss(scene: Scene) -> float:
+    """The mean over an epoch's micro-batches."""
+    with torch.no_grad():
+        return float(sum(scene.loss_fn(scene.model, batch) for batch in scene.micro_batches))

@@ -34,10 +34,10 @@ class DeepSpeed1800(TapeExhibit):
         "Tel op in een float32-buffer, en rond één keer af, aan het eind.",
     )
     explanation = Text(
-        "bfloat16 keeps 8 significant bits. Once the sum is 256 times as large as what comes next, adding it changes "
+        "bfloat16 keeps 8 significant bits. Once the sum is 512 times as large as what comes next, adding it changes "
         "nothing any more, and before that each addition rounds. What is left after the fix is the one rounding of "
         "the result to bfloat16.",
-        "bfloat16 heeft 8 significante bits. Is de som eenmaal 256 keer zo groot als wat er nog bij komt, dan "
+        "bfloat16 heeft 8 significante bits. Is de som eenmaal 512 keer zo groot als wat er nog bij komt, dan "
         "verandert optellen niets meer, en daarvóór rondt elke optelling af. Wat er na de reparatie over is, is de ene "
         "afronding van de uitkomst op bfloat16.",
     )
