@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from detective.correct_loops import CORRECT
+from detective.double_loops import DOUBLE
 from detective.tape.bench import EPOCHS, LENGTH, N, batches, ids, net, taped
 from detective.tape.wrong_loops import WRONG
 from torch.nn import functional as F
@@ -55,6 +56,13 @@ def test_the_catalogue(fault: str) -> None:
 def test_found_and_nothing_else(name: str) -> None:
     (found,) = ids(WRONG[name]())
     assert name.startswith(found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loop", DOUBLE)
+def test_of_two_mistakes_those_are_found_that_an_order_shows(loop: Callable[..., Any]) -> None:
+    unseen = {"missing_scale", "double_scale", "tail_underscaled", "tail_dropped"}
+    assert set(ids(_run(loop))) == DOUBLE[loop] - unseen
 
 
 def test_every_finding_has_a_loop() -> None:
