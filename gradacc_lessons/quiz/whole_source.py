@@ -7,6 +7,7 @@ out, each before what uses it.
 
 import ast
 import inspect
+import math
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 LONGEST_CONSTANT = 200
 """Characters of a constant that is written out."""
-_CONSTANTS = (int, float, str, bool, bytes, type(None))
+_CONSTANTS: tuple[Any, ...] = (bool, int, float, str, bytes, type(None))
 
 
 def whole_source(function: Any, longest: int) -> str:
@@ -26,14 +27,17 @@ def whole_source(function: Any, longest: int) -> str:
     own = _own_source(function)
     if not own:
         return ""
-    whole = "\n".join(dict.fromkeys([*_surroundings(function, own, {function}), own]))
+    try:
+        whole = "\n".join(dict.fromkeys([*_surroundings(function, own, {function}), own]))
+    except Exception:  # what a learner's objects do when they are looked at is their own choice
+        whole = own
     return whole if len(whole) <= longest else own[:longest]
 
 
 def _own_source(value: Any) -> str:
     try:
         return textwrap.dedent(inspect.getsource(value))
-    except (OSError, TypeError):
+    except (OSError, TypeError, ValueError):  # no file, no function, one that wraps itself
         return ""
 
 
@@ -55,9 +59,9 @@ def _surroundings(value: Any, source: str, seen: set[Any]) -> Iterator[str]:
 def _definition(name: str, value: Any, seen: set[Any]) -> Iterator[str]:
     if isinstance(value, ModuleType):
         yield f"import {value.__name__}{_renamed(value.__name__, name)}"
-    elif isinstance(value, _CONSTANTS) or (isinstance(value, tuple) and all(isinstance(v, _CONSTANTS) for v in value)):
-        if len(repr(value)) <= LONGEST_CONSTANT:
-            yield f"{name} = {value!r}"
+    elif (constant := _constant(value)) is not None:
+        if len(constant) <= LONGEST_CONSTANT:
+            yield f"{name} = {constant}"
     elif (module := _importable(value)) is not None:
         yield f"from {module} import {value.__qualname__}{_renamed(value.__qualname__, name)}"
     elif inspect.isfunction(value) or inspect.isclass(value):
@@ -68,6 +72,17 @@ def _definition(name: str, value: Any, seen: set[Any]) -> Iterator[str]:
             yield from (*_surroundings(value, source, seen), source)
             if value.__name__ != name:
                 yield f"{name} = {value.__name__}"
+
+
+def _constant(value: Any) -> str | None:
+    """A constant as source; None for whatever else. Of a float64 of NumPy's or a member of an enum, its plain value."""
+    if type(value) is tuple:
+        parts = [_constant(each) for each in value]
+        return None if None in parts else f"({''.join(f'{part}, ' for part in parts)})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({float.__repr__(value)!r})"
+    kind = next((kind for kind in _CONSTANTS if isinstance(value, kind)), None)
+    return None if kind is None else str(kind.__repr__(value))
 
 
 def _renamed(known: str, name: str) -> str:

@@ -1,11 +1,14 @@
 """A function is kept with what it uses, so that its source alone does what the function did."""
 
+import inspect
 import math
 import math as maths
 from collections.abc import Callable
+from enum import IntEnum
 from fractions import Fraction as Part
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gradacc_lessons.accumulation import split as cut
@@ -14,6 +17,26 @@ from gradacc_lessons.quiz.whole_source import whole_source
 ROOM = 20_000
 FACTOR, SEVERAL = 3, (1, 2.5, "x")
 HUGE = "x" * 1000
+ENDLESS, LOW, PAIR = math.inf, float("-inf"), (math.nan, (True, None))
+FIVE, COLOR = np.float64(5), IntEnum("Color", ["RED"]).RED  # type: ignore[attr-defined]
+
+
+class Hostile:
+    """Its __qualname__ and whatever else it is asked for raise."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class NoHash(type):
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Unhashable(metaclass=NoHash):
+    pass
+
+
+HOSTILE = Hostile()
 
 
 def halves(number: float) -> float:
@@ -53,11 +76,26 @@ def uses_the_course(number: int) -> int:
     return len(cut((torch.zeros(number, 1),), 2))
 
 
+def uses_odd_constants(number: int) -> Any:
+    return number < ENDLESS, number > LOW, math.isnan(PAIR[0]), PAIR[1], FIVE + 1, COLOR + 1
+
+
+def uses_the_hostile(number: int) -> Any:
+    return HOSTILE, number
+
+
+def uses_the_unhashable(number: int) -> Any:
+    return Unhashable, number
+
+
 def uses_what_is_not_there(number: int) -> Any:
     return number or nowhere  # type: ignore[name-defined]  # noqa: F821
 
 
-@pytest.mark.parametrize("function", [uses_imports, uses_helpers, uses_the_course, uses_what_is_not_there])
+@pytest.mark.parametrize(
+    "function",
+    [uses_imports, uses_helpers, uses_the_course, uses_odd_constants, uses_what_is_not_there],
+)
 def test_its_source_alone_does_the_same(function: Callable[..., Any]) -> None:
     namespace: dict[str, Any] = {"__name__": "elsewhere"}
     exec(whole_source(function, ROOM), namespace)
@@ -97,7 +135,18 @@ def test_what_takes_too_much_room_is_left_out() -> None:
     assert own.startswith("def uses_helpers") and len(own) == 150
 
 
+@pytest.mark.parametrize("function", [uses_the_hostile, uses_the_unhashable])
+def test_what_cannot_be_looked_at_stays_out(function: Callable[..., Any]) -> None:
+    assert whole_source(function, ROOM) == inspect.getsource(function)
+
+
 def test_what_has_no_source_has_none() -> None:
     namespace: dict[str, Any] = {}
     exec("def made():\n    return 1\n", namespace)
     assert whole_source(namespace["made"], ROOM) == "" == whole_source(len, ROOM) == whole_source(3, ROOM)
+
+    def itself() -> None:
+        pass
+
+    itself.__wrapped__ = itself  # type: ignore[attr-defined]
+    assert whole_source(itself, ROOM) == ""
