@@ -104,27 +104,37 @@ def read_did(key: str) -> str:
 def own_key(file: Path | None = None) -> SigningKey:
     """The learner's own key, made at first use beside the progress file; or the key in `file`, likewise.
 
-    CertificateError if the file can be read by others, or holds no Ed25519 key.
+    CertificateError as for key_in.
     """
     file = file or progress_file().parent / KEY_FILE
     if not file.exists():
         _make(file)
-    if os.name == "posix" and (mode := file.stat().st_mode) & OTHERS:
-        raise CertificateError(
-            f"{file} may be read by others (its mode is {stat.S_IMODE(mode):o}), so its signature proves nothing. "
-            f"Run `chmod 600 {file}` if you know that nobody has read it; otherwise delete it, and a new one is made.",
-            f"{file} kan door anderen gelezen worden (de rechten zijn {stat.S_IMODE(mode):o}), dus de handtekening "
-            f"bewijst niets. Voer `chmod 600 {file}` uit als je weet dat niemand het gelezen heeft; gooi het anders "
-            "weg, dan wordt er een nieuwe gemaakt.",
-        )
+    return key_in(file, made_anew=True)
+
+
+def key_in(file: Path, *, made_anew: bool = False) -> SigningKey:
+    """The private key in a file; CertificateError if it holds no Ed25519 key, or can be read by others.
+
+    `made_anew` says that another key is made where the file is missing, so that the user may put it aside.
+    """
     try:
         private = load_pem_private_key(_start_of(file), password=None)
     except (ValueError, TypeError):
         private = None
     if not isinstance(private, Ed25519PrivateKey):
+        en, nl = (" Put it aside, and a new one is made.", " Zet het opzij, dan wordt er een nieuwe gemaakt.")
         raise CertificateError(
-            f"{file} holds no key that can be used here. Put it aside, and a new one is made.",
-            f"In {file} staat geen sleutel die hier bruikbaar is. Zet het opzij, dan wordt er een nieuwe gemaakt.",
+            f"{file} holds no key that can be used here.{en if made_anew else ''}",
+            f"In {file} staat geen sleutel die hier bruikbaar is.{nl if made_anew else ''}",
+        )
+    if os.name == "posix" and (mode := file.stat().st_mode) & OTHERS:
+        en, nl = (" Otherwise put it aside, and a new one is made.", " Zet het anders opzij, dan komt er een nieuwe.")
+        raise CertificateError(
+            f"{file} may be read by others (its mode is {stat.S_IMODE(mode):o}), so its signature proves nothing. "
+            f"Run `chmod 600 {file}` if you know that nobody has read it.{en if made_anew else ''}",
+            f"{file} kan door anderen gelezen worden (de rechten zijn {stat.S_IMODE(mode):o}), dus de handtekening "
+            f"bewijst niets. Voer `chmod 600 {file}` uit als je weet dat niemand het gelezen heeft."
+            f"{nl if made_anew else ''}",
         )
     return SigningKey(private)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gradacc_lessons.certificate import tokens
 from gradacc_lessons.certificate.credential import ID_SCHEME, moment, when
-from gradacc_lessons.certificate.keys import SigningKey, own_key
+from gradacc_lessons.certificate.keys import SigningKey, key_in, own_key
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.certificate.source import read_source
 from gradacc_lessons.progress import progress_file
@@ -98,7 +98,7 @@ def revoke_source(source: str, file: Path, key_file: Path | None) -> Revocations
     """Revoke what `source` names, a certificate or its id, with the key in `key_file` or the user's own."""
     if key_file is not None and not key_file.is_file():
         raise CertificateError(f"there is no key file {key_file}", f"er is geen sleutelbestand {key_file}")
-    key = own_key(key_file)
+    key = own_key() if key_file is None else key_in(key_file)
     if source.startswith(ID_SCHEME):
         return revoke(source, file, key)
     credential = read_source(source)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from openbadgeslib.ob3.did import did_key_from_pem, resolve_did
 
 from gradacc_lessons.certificate import keyring
-from gradacc_lessons.certificate.keys import KEY_FILE, SigningKey, did_of, key_of, own_key, read_did
+from gradacc_lessons.certificate.keys import KEY_FILE, SigningKey, did_of, key_in, key_of, own_key, read_did
 from gradacc_lessons.certificate.names import clean_name
 from gradacc_lessons.certificate.problem import CertificateError
 
@@ -122,8 +122,18 @@ def test_a_key_is_0600_whatever_the_umask(home):
 def test_a_key_that_others_can_read_is_not_used(home):
     own_key()
     (home / KEY_FILE).chmod(0o640)
-    with pytest.raises(CertificateError, match="chmod 600"):
+    with pytest.raises(CertificateError, match=r"chmod 600.*a new one is made"):
         own_key()
+
+
+def test_nobody_is_told_to_throw_away_a_file_that_is_no_key(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(CertificateError, match=r"holds no key that can be used here\.$"):
+        key_in(tmp_path / "thesis.txt")
+    own_key(tmp_path / "teacher.pem")
+    (tmp_path / "teacher.pem").chmod(0o604)
+    with pytest.raises(CertificateError, match=r"nobody has read it\.$"):
+        key_in(tmp_path / "teacher.pem")
 
 
 def test_of_many_that_make_the_key_at_once_all_get_the_same(home):
