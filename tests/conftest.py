@@ -25,9 +25,18 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is claimed of many seeds is shown for all of them by `make test-all`."""
+    """What is claimed of many seeds, or many cases, is shown for all of them by `make test-all`."""
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         seed = parameters.get("seed", parameters.get("of_seed", 0))
         if isinstance(seed, int) and seed >= QUICK_SEEDS:
             item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("few"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in cases.values():
+        wanted = same[0].get_closest_marker("few").args[0]
+        shown = {k * len(same) // wanted for k in range(wanted)}  # evenly spread
+        for k, item in enumerate(same):
+            if k not in shown and len(same) > wanted:
+                item.add_marker(pytest.mark.long)

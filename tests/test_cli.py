@@ -136,6 +136,7 @@ def test_what_cannot_be_diagnosed_is_a_sentence(tmp_path, target):
     assert result.output.startswith("Error: ") and "Traceback" not in result.output
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", pytest.param("latin-1", marks=pytest.mark.long)])
 def test_what_a_loop_says_cannot_steer_the_terminal_or_end_the_command(tmp_path, encoding):
     """Half a character, colours, a bell, text from right to left, a return to the beginning of the line."""

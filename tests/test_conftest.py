@@ -21,3 +21,15 @@ def test_neither_a_run_nor_its_processes_leave_a_home_behind(tmp_path):
     (home,) = set(homes)
     assert Path(home).parent == tmp_path and not Path(home).exists()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["of pytest"]
+
+
+def test_of_a_test_with_many_cases_a_few_are_run_unless_all_are_asked_for():
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"]
+    file = Path(__file__).with_name("test_doctor.py")
+
+    def collected(*options):
+        ended = subprocess.run([*command, *options, file], capture_output=True, text=True, check=True)
+        return [line for line in ended.stdout.splitlines() if "test_what_breaks_is_a_fail_with_a_fix" in line]
+
+    few, all_of_them = collected(), collected("-m", "long or not long")
+    assert len(few) == 5 < len(all_of_them) and set(few) < set(all_of_them)

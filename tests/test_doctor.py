@@ -107,6 +107,7 @@ BREAKS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("spoil", BREAKS, ids=[spoil.__name__ for spoil in BREAKS])
 def test_what_breaks_is_a_fail_with_a_fix_and_the_rows_after_it_are_still_looked_at(monkeypatch, spoil):
     name, words = BREAKS[spoil]
@@ -190,6 +191,7 @@ def test_the_set_up_cell_of_a_published_course_asks_pip_for_the_course_alone():
 THREADS = "import torch\nprint(torch.get_num_threads())"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("chosen", "threads"), [(None, 1), ("2", 2)], ids=["nobody_chose", "the_learner_chose"])
 def test_after_the_set_up_cell_a_lesson_computes_on_one_thread_unless_the_learner_chose(monkeypatch, chosen, threads):
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -129,6 +129,7 @@ def test_a_port_that_is_taken_is_said_and_another_one_is_used(tmp_path):
             assert f"Port {taken} is taken by another program, so the lessons are on port {port}." in said
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("option", "path"),
     [
@@ -155,6 +156,7 @@ def wait_until_ready(client, seconds=60):
                 raise
 
 
+@pytest.mark.long
 def test_kernels_start_without_a_warning_and_one_ctrl_c_in_a_terminal_ends_everything(tmp_path):
     ours, theirs = pty.openpty()
     with running(

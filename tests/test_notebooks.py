@@ -14,6 +14,7 @@ def test_the_notebook_can_be_published(file):
     assert check(file) == []
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("file", LESSONS, ids=NAMES)
 def test_the_notebook_becomes_slides_with_notes_for_the_teacher(file):
     from nbconvert import SlidesExporter

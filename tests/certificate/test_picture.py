@@ -125,6 +125,7 @@ def test_the_dictionary_of_version_1_never_changes():
     )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("lessons", [1, 7, 17, 24], ids=str)
 @pytest.mark.parametrize("name", [NAMES["plain"], NAMES["long"], NAMES["wide"]], ids=["plain", "long", "wide"])
 def test_every_line_is_on_the_page_beside_the_panel_and_over_no_other(name, lessons):

@@ -87,6 +87,7 @@ def test_three_mistakes_are_three_lines():
     assert [line.split(":")[0] for line in lines[1:]] == ["There is a second mistake", "There is another mistake"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", UNCATALOGUED)
 def test_what_nobody_has_catalogued_is_wrong_without_a_name(name):
     """It differs where windows are full already, so no scope knows more."""
@@ -241,6 +242,7 @@ MISBEHAVIOUR = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
 def test_misbehaviour_is_named_in_words(name):
     found = diagnose(getattr(wrong_loops, name), "windows")

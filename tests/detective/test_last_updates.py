@@ -84,6 +84,7 @@ def test_code_of_its_own_may_be_right():
     assert diagnose(loop(), "tail").correct
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", NAMED)
 def test_what_the_last_update_lacks_is_named(name):
     changed, faults = NAMED[name]

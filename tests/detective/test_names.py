@@ -140,6 +140,7 @@ for batch in micro_batches:
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(
     ("scope", "place"),
     [("windows", 0), pytest.param("tail", 1, marks=pytest.mark.long), pytest.param("items", 2, marks=pytest.mark.long)],

@@ -95,6 +95,7 @@ def test_nothing_is_clipped_by_accident():
             assert length > 3 * scenario.max_norm
 
 
+@pytest.mark.few(16)
 @pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in MEMORY_ONLY])
 def test_each_listing_does_what_its_switch_does(fault):

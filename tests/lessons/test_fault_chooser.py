@@ -60,6 +60,7 @@ CHOSEN = (*list(FAULTS)[::8], "sum_then_backward")
 """Faults that are always chosen in the explorer; the others when there is time."""
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_each_fault_is_named_in_the_sentence(fault: str) -> None:
     data = collect(dye(fault, 4, 4))

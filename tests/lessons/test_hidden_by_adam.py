@@ -50,6 +50,7 @@ def test_clipping_eps_and_coupled_l2_show_it(missing: pd.DataFrame, setting: str
     assert by.median()[setting] > 20 * by.median()["adam"]
 
 
+@pytest.mark.long
 def test_a_larger_learning_rate_hides_it_a_little_less_as_training_goes_on() -> None:
     data = collect(over_seeds(settings=["adam", "adam_fast"], updates=80))
     apart = data.pivot(index="seed", columns="setting", values="distance")

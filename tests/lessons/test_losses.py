@@ -34,6 +34,7 @@ def test_every_case_has_its_verdict_here() -> None:
     assert len({case.label for case in CASES.values()}) == len(CASES)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(("b", "n"), [(8, 4), (4, 3), (16, 2)])
 @pytest.mark.parametrize("case", CASES)
 def test_each_gets_the_verdict_that_it_deserves(case: str, b: int, n: int) -> None:

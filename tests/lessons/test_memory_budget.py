@@ -29,6 +29,7 @@ def peak(b: int, n: int = 2, optimizer: str = "adamw") -> float:
     return measured(32, recipe_for(optimizer, b, n)).peak_bytes / MEBIBYTE
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("optimizer", "budget"), [("adamw", 30), ("sgd", 20), ("adamw_foreach", 17)])
 def test_the_largest_b_fits_when_it_is_measured_and_the_next_does_not(optimizer: str, budget: int) -> None:
     largest = largest_that_fits(32, recipe_for(optimizer, 1, 2), budget * MEBIBYTE, MOST)

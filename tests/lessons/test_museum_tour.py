@@ -77,6 +77,7 @@ def test_an_error_in_a_run_is_shown_and_raised(monkeypatch: pytest.MonkeyPatch) 
     assert "RuntimeError: closed today" in failing._message.value
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_exhibit_is_drawn_as_it_was_measured(name: str) -> None:
     figure, data = TourFigure(), pd.DataFrame(list(tour(name, 4, 2)))

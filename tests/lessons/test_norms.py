@@ -199,6 +199,7 @@ def test_a_row_per_epoch_and_an_accuracy_that_rises() -> None:
     assert rows[-1]["accuracy"] > max(0.8, rows[0]["accuracy"])
 
 
+@pytest.mark.long
 def test_frozen_statistics_of_untrained_weights_diverge_for_some_seeds_at_twice_the_learning_rate() -> None:
     task, ends = digits("cnn", norm="frozen batch"), {}
     for rate in (LEARNING_RATE, 2 * LEARNING_RATE):

@@ -101,6 +101,7 @@ def test_a_prediction_is_drawn_and_said_whatever_it_is(guess: float) -> None:
     assert figure._guess.axes.get_ylim()[0] < height[-1] < figure._guess.axes.get_ylim()[1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("guess", [0.4, 0.6, 0.9, 1.0, 1.1, 1.6, 1.9, 2.2, 8.0])
 def test_the_words_of_a_prediction_lie_on_no_line(guess: float) -> None:
     figure = ScaleFigure()

@@ -150,6 +150,7 @@ def test_an_error_in_a_loop_is_shown_and_raised(monkeypatch: pytest.MonkeyPatch)
     assert "RuntimeError: no such loop" in failing._message.value
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("m", "n"), SIZES)
 @pytest.mark.parametrize("tail", IDS)
 def test_discs_rings_and_values_stand_where_updates_are(tail: str, m: int, n: int) -> None:

@@ -149,6 +149,7 @@ def each(names: Iterable[str]) -> pytest.MarkDecorator:
 
 
 @each(OPERATIONS)
+@pytest.mark.few(8)
 def test_a_gradient_takes_the_room_that_it_takes_alone(operation: Callable[[Tensor], Tensor]) -> None:
     torch.manual_seed(0)
     model, x = nn.Linear(16, COLUMNS), torch.randn(ROWS, 16)

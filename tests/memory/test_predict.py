@@ -34,6 +34,7 @@ def error(case: Case) -> float:
         return predicted(subject, case.recipe) / measured(subject, case.recipe) - 1
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("case", QUICK, ids=str)
 def test_a_prediction_is_what_the_allocator_reports(case: Case) -> None:
     assert -TOO_LOW <= error(case) <= WORST

@@ -119,6 +119,7 @@ def both(case: Case) -> tuple[int, int, int]:
     return tracked, allocator_peak(run, bytes_in_use(model, optimizer, inputs)), max(convolutions, default=0)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     "case",
     [*(pytest.param(c, id=n) for n, c in QUICK.items())]

@@ -83,6 +83,7 @@ def test_another_constant_is_another_code() -> None:
     assert same_code(one, one) and not same_code(one, other)
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize(("each", "wrong"), WRONG, ids=key)
 def test_each_wrong_answer_gets_its_own_message_in_both_languages(each: Exercise, wrong: Any) -> None:
     result = each.check(build(wrong.source, each.function))

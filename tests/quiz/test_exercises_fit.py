@@ -281,6 +281,7 @@ def test_ways_to_choose_right(value: Any) -> None:
     assert returning(value).correct
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "value",
     [

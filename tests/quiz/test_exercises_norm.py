@@ -94,12 +94,14 @@ def frozen(module: nn.Module) -> None:
     module.train = lambda mode=True: module  # type: ignore[method-assign]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_any_norm_within_one_image_is_right(name: str) -> None:
     grade = CHOOSE_NORM.check(RIGHT[name])
     assert grade.correct, grade.feedback.en
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("fault", "function"), [(fault, each) for fault, every in WRONG.items() for each in every])
 def test_what_is_wrong_is_named(fault: str, function: Callable[..., Any]) -> None:
     grade = CHOOSE_NORM.check(function)

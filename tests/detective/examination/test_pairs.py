@@ -8,6 +8,7 @@ from detective.examination.verdicts import examined
 TABLES = pairs_edges, pairs_losses, pairs_models, pairs_norms, pairs_random, pairs_state
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("one", PAIRS, ids=[one.name for one in PAIRS])
 def test_its_causes_are_found_and_nothing_of_the_caller_changes(one: Pair) -> None:
     examined(one)

@@ -45,6 +45,7 @@ SAID = {
 }  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("build", SAID, ids=lambda build: build.__name__)
 def test_the_words_say_what_was_seen(build) -> None:
     torch.manual_seed(0)
