@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_classroom import CLASS, classroom
+from gradacc_lessons.cli_classroom import CLASS
+from gradacc_lessons.cli_classroom import classroom as classroom
 from gradacc_lessons.cli_output import LANGUAGE, one_sentence, say
 from gradacc_lessons.text import Language
 

@@ -6,6 +6,7 @@ import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "02_scale_the_loss.ipynb"
 CELLS = ("setup", "predict", "explorer-scale", "explorer-adam", "explorer-faults", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"

@@ -1,8 +1,10 @@
 """A learner goes through lesson 03 in a real JupyterLab: a prediction, bars that are measured, a budget, a choice."""
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "03_the_memory_wall.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-bytes", "explorer-budget", "quiz-show")
 SIZE, STEPS, BUDGET = "Micro-batch size b", "Accumulation steps N", "Budget (MiB)"

@@ -1,8 +1,10 @@
 """A learner goes through lesson 04 in a real JupyterLab: a prediction, weights by keyboard, the trace of a tail."""
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "04_uneven_windows.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-weights", "explorer-tails", "quiz-show")
 SIZE, STEPS, MICRO_BATCHES = "Micro-batch size b", "Accumulation steps N", "Micro-batches M"

@@ -1,8 +1,10 @@
 """A learner goes through lesson 06 in a real JupyterLab: a prediction, pairs that meet or not, verdicts, a mistake."""
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "06_not_a_sum.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-pairs", "explorer-losses", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"

@@ -2,9 +2,11 @@
 
 import re
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "07_once_per_window.ipynb"
 CELLS = ("setup", "explorer-timeline", "predict-ask", "explorer-units", "quiz-show")
 SIZE, STEPS = "Micro-batch size b", "Accumulation steps N"

@@ -2,9 +2,11 @@
 
 import re
 
+import pytest
 from browser.accessibility import check_accessibility
 from browser.quiz_panel import QuizPanel
 
+pytestmark = pytest.mark.long  # nbval runs its cells, tests/lessons its explorers
 LESSON = "08_mixed_precision.ipynb"
 CELLS = ("setup", "predict-ask", "explorer-sum", "explorer-scaler", "quiz-show")
 STEPS, BROKEN = "Accumulation steps N", "Broken micro-batch"
