@@ -241,7 +241,7 @@ def hall_sentence(data: pd.DataFrame) -> str:
     """How many bugs show at the chosen N."""
     last = data.iloc[-1]
     rows = data[data["accumulation_steps"] == last["chosen"]]
-    left = ", ".join(f"{name}" for name in rows.loc[rows["shows"], "name"]) if rows["shows"].sum() <= 3 else ""
+    left = ", ".join(rows.loc[rows["shows"], "name"]) if rows["shows"].sum() <= 3 else ""
     guess = last["prediction"]
     return (
         f"N = {last['chosen']}: of {len(rows)} exhibits the bug shows in {int(rows['shows'].sum())}"
