@@ -118,15 +118,7 @@ def content_of(
         "issuer": {"id": issuer, "type": ["Profile"], "name": clean_name(issuer_name or name)},
         "validFrom": when(valid_from),
         "name": achievement["name"],
-        "credentialSubject": {
-            "type": ["AchievementSubject"],
-            "identifier": [{"type": "IdentityObject", "hashed": False, "identityHash": name, "identityType": "name"}],
-            "achievement": achievement,
-            "result": [
-                {"type": ["Result"], "resultDescription": description["id"], "value": str(_percent(lessons[lesson]))}
-                for lesson, description in zip(lessons, achievement["resultDescription"], strict=True)
-            ],
-        },
+        "credentialSubject": _subject(name, achievement, lessons),
     }
     if valid_until is not None:
         if when(valid_until) <= content["validFrom"]:
@@ -159,6 +151,18 @@ def when(at: datetime) -> str:
 def moment(text: str) -> datetime:
     """The time that `when` wrote; ValueError for any other way to write it."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def _subject(name: str, achievement: Json, lessons: Mapping[str, float]) -> Json:
+    return {
+        "type": ["AchievementSubject"],
+        "identifier": [{"type": "IdentityObject", "hashed": False, "identityHash": name, "identityType": "name"}],
+        "achievement": achievement,
+        "result": [
+            {"type": ["Result"], "resultDescription": description["id"], "value": str(_percent(share))}
+            for share, description in zip(lessons.values(), achievement["resultDescription"], strict=True)
+        ],
+    }
 
 
 def _achievement(

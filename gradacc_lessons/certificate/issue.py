@@ -33,16 +33,7 @@ def issue(
     are not the course's. The same arguments give the same bytes; without `valid_from` it is valid from now.
     CertificateError for a name that cannot stand on a certificate, and for a lesson that was not passed.
     """
-    if not lessons:
-        raise CertificateError(
-            "A certificate needs at least one lesson.", "Een certificaat heeft minstens één les nodig."
-        )
-    for lesson, share in lessons.items():
-        if not passes(share):
-            raise CertificateError(
-                f"{lesson} was not passed, so it cannot stand on a certificate.",
-                f"{lesson} is niet gehaald, dus het kan niet op een certificaat staan.",
-            )
+    _check_passed(lessons)
     content = content_of(
         subject_name,
         lessons,
@@ -55,6 +46,19 @@ def issue(
         language=language,
     )
     return read_credential(tokens.sign(claims_of(content), key, tokens.CREDENTIAL))
+
+
+def _check_passed(lessons: Mapping[str, float]) -> None:
+    if not lessons:
+        raise CertificateError(
+            "A certificate needs at least one lesson.", "Een certificaat heeft minstens één les nodig."
+        )
+    for lesson, share in lessons.items():
+        if not passes(share):
+            raise CertificateError(
+                f"{lesson} was not passed, so it cannot stand on a certificate.",
+                f"{lesson} is niet gehaald, dus het kan niet op een certificaat staan.",
+            )
 
 
 @cache

@@ -11,13 +11,13 @@ from typing import Any
 from gradacc_lessons.quiz import number, ordering, words
 from gradacc_lessons.quiz.formula import Formula, Number
 from gradacc_lessons.quiz.number import NotANumber, written
+from gradacc_lessons.quiz.question_parts import Option
 from gradacc_lessons.quiz.questions import (
     NAME_IN_BRACES,
     ChoiceQuestion,
     CodeQuestion,
     MultipleQuestion,
     NumberQuestion,
-    Option,
     OrderQuestion,
     PredictQuestion,
     Question,
@@ -104,6 +104,17 @@ def committed(question: PredictQuestion, value: Any) -> float | str:
     if not isinstance(value, str) or value not in known:
         raise NotANumber(_options_are(known))
     return value
+
+
+def as_json(question: Question, value: Any) -> Any:
+    """An answer as it is kept."""
+    if isinstance(question, OrderQuestion):
+        return list(ordering.as_order(value) or ())
+    if isinstance(value, str):
+        return value[:200]
+    if isinstance(value, list | tuple | set | frozenset):
+        return sorted({str(each)[:200] for each in value})
+    return float(value)
 
 
 def _possible(question: PredictQuestion, value: float) -> float:

@@ -3,139 +3,36 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StringConstraints,
-    WithJsonSchema,
-    model_validator,
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+
+from gradacc_lessons.quiz.question_parts import (
+    BankFormula,
+    BankText,
+    Bound,
+    Guess,
+    Id,
+    Mistake,
+    Option,
+    OrderItem,
+    Several,
+    Strict,
+    Tolerance,
+    Variable,
+    Verdicts,
+    Words,
+    as_tuple,
+    tuple_of_one,
 )
 
-from gradacc_lessons.quiz import formula
-from gradacc_lessons.quiz.formula import Formula, Number
-from gradacc_lessons.text import Text
-
-Item = TypeVar("Item")
-MAX_VALUES = 10_000
-"""How many values one variable can take."""
 MAX_ITEMS = 10
 """Things to put in order: more cannot be overlooked."""
 MAX_ORDERS = 60
 """Accepted orders of one question: with more, almost anything is right."""
 
-Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")]
-Words = Annotated[str, StringConstraints(pattern=r"\S")]
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
-
-
-class _Languages(_Strict):
-    en: Words
-    nl: Words
-
-
-def _text(value: Any) -> Text:
-    both = _Languages.model_validate(value)
-    return Text(both.en.strip(), both.nl.strip())
-
-
-def _formula(value: Any) -> Formula:
-    # YAML reads `answer: 12` as a number; as a formula it is the text "12".
-    return formula.read(str(value) if isinstance(value, int | float) else _Source(text=value).text)
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _tuple_of_one(value: Any) -> Any:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else _tuple(value)
-
-
-class _Source(_Strict):
-    text: Words
-
-
-BankText = Annotated[Text, PlainValidator(_text), WithJsonSchema(_Languages.model_json_schema())]
-BankFormula = Annotated[Formula, PlainValidator(_formula), WithJsonSchema({"type": ["string", "number"]})]
-Several = Annotated[tuple[Item, ...], BeforeValidator(_tuple)]
-Tolerance = Annotated[float, Field(ge=0, lt=float("inf"))]
-Bound = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Variable(_Strict):
-    """A number that is drawn for each learner: from `choices`, or a whole number `from` .. `to`."""
-
-    choices: Several[int | float] = ()
-    start: int | None = Field(None, alias="from")
-    stop: int | None = Field(None, alias="to")
-    by: int = Field(1, ge=1)
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "Variable":
-        ranged = self.start is not None and self.stop is not None
-        if bool(self.choices) == ranged or (self.start is None) != (self.stop is None):
-            raise ValueError("give either choices: [...] or from: and to:")
-        if not 2 <= len(self.values()) <= MAX_VALUES:
-            raise ValueError(f"{len(self.values()):,} values can be drawn; between 2 and {MAX_VALUES:,} are allowed")
-        return self
-
-    def values(self) -> Sequence[Number]:
-        """Every value that it can take."""
-        if self.choices or self.start is None or self.stop is None:
-            return self.choices
-        return range(self.start, self.stop + 1, self.by)
-
-
-class Option(_Strict):
-    """One thing to pick."""
-
-    id: Id
-    correct: bool = False
-    text: BankText
-    feedback: BankText
-    """Why it is right; or, if it is wrong, the misconception behind it."""
-
-
-class Guess(_Strict):
-    """One thing to predict; what happens says whether it was right."""
-
-    id: Id
-    text: BankText
-
-
-class OrderItem(_Strict):
-    """One thing to put in its place."""
-
-    id: Id
-    text: BankText
-    feedback: BankText | None = None
-    """What to say if it is the first that is out of place; without it, the question's feedback for wrong answers."""
-
-
-class Verdicts(_Strict):
-    """What to say after an answer."""
-
-    correct: BankText
-    wrong: BankText
-
-
-class Mistake(_Strict):
-    """A wrong formula that is recognised by its value."""
-
-    formula: BankFormula
-    feedback: BankText
-
-
-class _Question(_Strict):
+class _Question(Strict):
     id: Id
     objective: Words
     """Which aim of the lesson it tests."""
@@ -153,7 +50,7 @@ class ChoiceQuestion(_Question):
     prompt: BankText
     code: Words | None = None
     """A listing that the prompt is about, shown as it stands."""
-    options: Annotated[tuple[Option, ...], BeforeValidator(_tuple), AfterValidator(lambda o: _pickable(o, 1))]
+    options: Annotated[tuple[Option, ...], BeforeValidator(as_tuple), AfterValidator(lambda o: _pickable(o, 1))]
     shuffle: bool = True
     """Options in an order of the learner's own; False keeps an order that means something."""
 
@@ -163,7 +60,7 @@ class MultipleQuestion(_Question):
 
     kind: Literal["multiple"]
     prompt: BankText
-    options: Annotated[tuple[Option, ...], BeforeValidator(_tuple), AfterValidator(lambda o: _pickable(o, None))]
+    options: Annotated[tuple[Option, ...], BeforeValidator(as_tuple), AfterValidator(lambda o: _pickable(o, None))]
     shuffle: bool = True
 
 
@@ -172,7 +69,9 @@ class NumberQuestion(_Question):
 
     kind: Literal["number"]
     prompt: BankText
-    variables: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")], Variable] = {}
+    variables: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")], Variable] = Field(
+        default_factory=dict
+    )
     answer: BankFormula
     unit: BankText | None = None
     tolerance: Tolerance = 0.0
@@ -187,11 +86,11 @@ class OrderQuestion(_Question):
 
     kind: Literal["order"]
     prompt: BankText
-    items: Annotated[tuple[OrderItem, ...], BeforeValidator(_tuple), Field(min_length=3, max_length=MAX_ITEMS)]
+    items: Annotated[tuple[OrderItem, ...], BeforeValidator(as_tuple), Field(min_length=3, max_length=MAX_ITEMS)]
     """In any order: each learner gets them shuffled."""
     orders: Annotated[
-        tuple[Annotated[tuple[Id, ...], BeforeValidator(_tuple)], ...],
-        BeforeValidator(_tuple),
+        tuple[Annotated[tuple[Id, ...], BeforeValidator(as_tuple)], ...],
+        BeforeValidator(as_tuple),
         Field(min_length=1, max_length=MAX_ORDERS),
     ]
     """The accepted orders, each the ids of all items from first to last. The first is shown as the solution."""
@@ -219,7 +118,7 @@ class SpotQuestion(_Question):
     code: Words
     line: Annotated[
         tuple[int, ...],
-        BeforeValidator(_tuple_of_one),
+        BeforeValidator(tuple_of_one),
         Field(min_length=1),
         WithJsonSchema(
             {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}, "minItems": 1}]}
@@ -227,7 +126,7 @@ class SpotQuestion(_Question):
     ]
     """The accepted lines, 1-based."""
     feedback: Verdicts
-    lines: dict[int, BankText] = {}
+    lines: dict[int, BankText] = Field(default_factory=dict)
     """What to say about a line that deserves its own words."""
 
     def listing(self) -> list[str]:
@@ -247,7 +146,7 @@ class PredictQuestion(_Question):
     """A number above this is refused."""
     tolerance: Tolerance = 0.0
     absolute_tolerance: Tolerance = 0.0
-    options: Annotated[tuple[Guess, ...], BeforeValidator(_tuple), AfterValidator(lambda o: _guessable(o))] = ()
+    options: Annotated[tuple[Guess, ...], BeforeValidator(as_tuple), AfterValidator(lambda o: _guessable(o))] = ()
     feedback: Verdicts
 
     @model_validator(mode="after")
@@ -273,7 +172,7 @@ Question = (
 )
 
 
-class Bank(_Strict):
+class Bank(Strict):
     """The questions of one lesson."""
 
     lesson: Annotated[str, StringConstraints(pattern=r"^\d\d_[a-z0-9_]+$")]
@@ -282,7 +181,7 @@ class Bank(_Strict):
     """The aims of the lesson."""
     questions: Annotated[
         tuple[Annotated[Question, Field(discriminator="kind")], ...],
-        BeforeValidator(_tuple),
+        BeforeValidator(as_tuple),
         Field(min_length=1),
     ]
 

@@ -15,16 +15,14 @@ from gradacc_lessons.quiz.exercise import source_of
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import Feedback, Note, Result, graded, shown
 from gradacc_lessons.quiz.formula import Number
-from gradacc_lessons.quiz.grade import Grade, fill, grade
+from gradacc_lessons.quiz.grade import Grade, as_json, fill, grade
 from gradacc_lessons.quiz.predictions import Predicted, Predictions
+from gradacc_lessons.quiz.question_parts import Guess, Option, OrderItem
 from gradacc_lessons.quiz.questions import (
     ChoiceQuestion,
     CodeQuestion,
-    Guess,
     MultipleQuestion,
     NumberQuestion,
-    Option,
-    OrderItem,
     OrderQuestion,
     PredictQuestion,
     Question,
@@ -289,14 +287,3 @@ def _known(language: Language) -> Language:
     if language not in LANGUAGES:
         raise ValueError(f"the language {language!r} is not one of {', '.join(LANGUAGES)}")
     return language
-
-
-def as_json(question: Question, value: Any) -> Any:
-    """An answer as it is kept."""
-    if isinstance(question, OrderQuestion):
-        return list(ordering.as_order(value) or ())
-    if isinstance(value, str):
-        return value[:200]
-    if isinstance(value, list | tuple | set | frozenset):
-        return sorted({str(each)[:200] for each in value})
-    return float(value)

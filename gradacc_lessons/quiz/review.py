@@ -8,9 +8,9 @@ from typing import Any
 from gradacc_lessons.progress import Answer, Review
 from gradacc_lessons.quiz import draw, words
 from gradacc_lessons.quiz.feedback import Result
-from gradacc_lessons.quiz.grade import Grade, fill
+from gradacc_lessons.quiz.grade import Grade, as_json, fill
 from gradacc_lessons.quiz.questions import CodeQuestion, Question
-from gradacc_lessons.quiz.quiz import Quiz, as_json
+from gradacc_lessons.quiz.quiz import Quiz
 from gradacc_lessons.text import Text, joined
 
 DAYS = (1, 3, 7, 21)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradacc_lessons.quiz import draw
-from gradacc_lessons.quiz.questions import Variable
+from gradacc_lessons.quiz.question_parts import Variable
 
 B = Variable.model_validate({"choices": (4, 8, 16)})
 N = Variable.model_validate({"from": 2, "to": 11})
