@@ -21,7 +21,7 @@ class DeepSpeed1800(TapeExhibit):
     symptom = Text(
         "Somebody notices that the new bfloat16 mode adds gradients up in bfloat16. The issue expects little harm at "
         "N = 1 and a significant error at large N; a later one (2768) reports runs that diverge now and then.",
-        "Iemand merkt dat de nieuwe bfloat16-modus gradiënten in bfloat16 optelt. De issue verwacht weinig schade bij "
+        "Iemand merkt dat de nieuwe bfloat16-modus gradients in bfloat16 optelt. De issue verwacht weinig schade bij "
         "N = 1 en een flinke fout bij grote N; een latere (2768) meldt runs die af en toe divergeren.",
     )
     number_name = Text(

@@ -18,7 +18,7 @@ class MMCV1869(ModelExhibit):
     symptom = Text(
         "Somebody accumulates gradients because a larger batch should help. The accuracy falls by 8 % instead, and a "
         "warning says that BatchNorm layers may cost some performance.",
-        "Iemand telt gradiënten op omdat een grotere batch zou helpen. De nauwkeurigheid zakt juist met 8 %, en een "
+        "Iemand telt gradients op omdat een grotere batch zou helpen. De nauwkeurigheid zakt juist met 8 %, en een "
         "waarschuwing zegt dat BatchNorm-lagen wat prestatie kunnen kosten.",
     )
     number_name = Text(

@@ -18,7 +18,7 @@ class PyTorch124523(TapeExhibit):
     symptom = Text(
         "No error: apply_optimizer_in_backward, which saves the memory of the gradients, does not know what a window "
         "is. With 64 examples in micro-batches of 8 it makes eight updates instead of one.",
-        "Geen fout: apply_optimizer_in_backward, dat het geheugen van de gradiënten spaart, weet niet wat een venster "
+        "Geen fout: apply_optimizer_in_backward, dat het geheugen van de gradients spaart, weet niet wat een venster "
         "is. Met 64 voorbeelden in micro-batches van 8 doet het acht updates in plaats van één.",
     )
     number_name = Text(
@@ -29,7 +29,7 @@ class PyTorch124523(TapeExhibit):
     fix = Text(
         "One or the other: let the hook wait for the last micro-batch, which keeps the gradients in memory again. The "
         "issue asks for a warning; it is open.",
-        "Het een of het ander: laat de hook op de laatste micro-batch wachten, en dan staan de gradiënten weer in het "
+        "Het een of het ander: laat de hook op de laatste micro-batch wachten, en dan staan de gradients weer in het "
         "geheugen. De issue vraagt om een waarschuwing; hij staat open.",
     )
     explanation = Text(

@@ -27,7 +27,7 @@ class SegmentationModels712(ModelExhibit):
     symptom = Text(
         "Somebody's gradients jump. The Dice loss turns out to be computed over the whole batch and not per image, "
         "and the two give very different results.",
-        "Iemands gradiënten springen. De Dice-loss blijkt over de hele batch te worden berekend en niet per beeld, en "
+        "Iemands gradients springen. De Dice-loss blijkt over de hele batch te worden berekend en niet per beeld, en "
         "die twee geven heel verschillende uitkomsten.",
     )
     number_name = Text(
