@@ -13,7 +13,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from gradacc_lessons.classroom.tables import as_csv
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import load_bank
 from gradacc_lessons.quiz.questions import Bank
+from gradacc_lessons.whole_file import write_whole
 
 FORMAT, VERSION = "gradacc-class", 1
 KEY_BYTES = 32
@@ -100,7 +100,7 @@ class ClassFolder:
         """Write everybody's code to codes.csv, for the roster as it is now."""
         rows = [[each.id, each.name, each.email, self.codes[each.id].text] for each in self.learners.values()]
         file = self.folder / "codes.csv"
-        _write_secret(file, as_csv(("id", "name", "email", "class code"), rows))
+        write_whole(file, as_csv(("id", "name", "email", "class code"), rows), private=True)
         return file
 
 
@@ -129,8 +129,8 @@ def _furnish(folder: Path, roster: Path, banks: list[Path]) -> ClassFolder:
     made = ClassFolder(folder, new_class_id(), folder.name)
     about = {"format": FORMAT, "version": VERSION, "id": made.id, "name": made.name}
     (folder / "class.json").write_bytes(canonical(about) + b"\n")
-    _write_secret(folder / "roster.csv", roster.read_bytes())
-    _write_secret(folder / "class.key", secrets.token_hex(KEY_BYTES).encode() + b"\n")
+    write_whole(folder / "roster.csv", roster.read_bytes(), private=True)
+    write_whole(folder / "class.key", secrets.token_hex(KEY_BYTES).encode() + b"\n", private=True)
     own_key(folder / "teacher.pem")
     (folder / "bank").mkdir()
     for file in banks:
@@ -157,15 +157,3 @@ def open_class(folder: Path) -> ClassFolder:
     except (JsonError, KeyError, TypeError, ValueError) as error:
         file = folder / "class.json"
         raise ClassError("no_class", f"{file} cannot be used: {error}", f"{file} is onbruikbaar: {error}") from None
-
-
-def _write_secret(file: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    fresh = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-        os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)

@@ -1,8 +1,6 @@
 """The learner's side: join a class, and write the file that is handed in."""
 
-import os
 import platform
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.submission import FORMAT, MOST_BYTES, read_submission, sealed
 from gradacc_lessons.progress import Answer, Progress
 from gradacc_lessons.text import Text, joined
+from gradacc_lessons.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -114,12 +113,7 @@ def write(hand_in: HandIn, file: Path | None = None) -> Path:
             f"{file} is something else; name another file with --to",
             f"{file} is iets anders; noem een ander bestand met --to",
         )
-    fresh = file.with_name(f".{file.name}-{secrets.token_hex(4)}")
-    try:
-        fresh.write_bytes(hand_in.content)
-        os.replace(fresh, file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_whole(file, hand_in.content)
     return file
 
 
