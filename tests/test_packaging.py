@@ -100,12 +100,13 @@ def parsed(requirement):
     return name.lower(), floor
 
 
-def test_environment_yml_has_pyprojects_base_dependencies_and_those_of_certificates_with_the_same_floors():
+def test_environment_yml_has_what_make_lab_installs_with_the_same_floors():
     entries = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
     listed = dict(parsed(entry) for entry in entries if isinstance(entry, str) and entry != "pip")
     python_floor = parsed(f"python{PYPROJECT['project']['requires-python']}")
-    extra = PYPROJECT["project"]["optional-dependencies"]["certificate"]
-    wanted = dict([python_floor, *map(parsed, [*PYPROJECT["project"]["dependencies"], *extra])])
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    asked = [*PYPROJECT["project"]["dependencies"], *extras["models"], *extras["certificate"]]
+    wanted = dict([python_floor, *map(parsed, asked)])
     for name in NOT_ON_CONDA_FORGE:
         del wanted[name]
     assert {CONDA_NAMES.get(name, name): floor for name, floor in wanted.items()}.items() <= listed.items()
