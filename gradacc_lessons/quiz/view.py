@@ -206,6 +206,8 @@ class QuizView:
             self._said = self._checks.said(question)
         else:
             self._said = self.quiz.answer(question.id, value)
+            if field.enter is not None:
+                field.enter.answered()  # a slow disk took a while, and a key that came with the click is handled now
         self._draw_outcome()
 
     def _checked(self, question: Question) -> None:

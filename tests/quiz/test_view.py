@@ -470,6 +470,23 @@ def test_enter_and_a_click_at_once_are_one_answer(quiz: Quiz, enter_first: bool)
     assert "practice" in said(view)
 
 
+def test_on_a_slow_disk_too_a_click_and_enter_are_one_answer(quiz: Quiz, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = quiz.answer
+
+    def slowly(question: str, value: Any) -> Any:
+        sleep(2 * SECONDS_AFTER_ENTER)
+        return kept(question, value)
+
+    monkeypatch.setattr(quiz, "answer", slowly)
+    view = single(quiz, "small-number")
+    field = one(view, widgets.Text)
+    field.value = "12"
+    press(view, "answer")
+    enter(field)
+    sleep(3 * SECONDS_AFTER_ENTER)
+    assert [answer.value for answer in quiz.progress.answers(quiz.lesson)] == ["12"]
+
+
 def test_enter_right_after_a_click_answers_if_another_number_was_typed(quiz: Quiz) -> None:
     view = single(quiz, "small-number")
     field = one(view, widgets.Text)
