@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -15,6 +16,12 @@ QUICK_SEEDS = 4
 _HOME = None
 if not {"OFFLINE_BY", "PYTEST_XDIST_WORKER"} & os.environ.keys():
     _HOME = os.environ["GRADACC_HOME"] = tempfile.mkdtemp(prefix="gradacc-tests-")
+
+
+def pytest_configure() -> None:
+    """A shell takes SIGINT away from what it runs in its background, and so from every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:
