@@ -3,7 +3,9 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -28,6 +30,14 @@ def pytest_unconfigure() -> None:
     """Take the home away. Not at exit: a forked child's exit would take away its parent's."""
     if _HOME:
         shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _import_path() -> Iterator[None]:
+    """A file that a learner names brings its folder along: not into the next test, nor into the processes it starts."""
+    kept = list(sys.path)
+    yield
+    sys.path[:] = kept
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
