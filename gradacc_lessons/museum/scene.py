@@ -68,6 +68,13 @@ def digits_scene(
     return Scene(model, optimizer, batches, task.loss_fn, accumulation_steps, {"count": task.count})
 
 
+def scaled_scene() -> Scene:
+    """The digits in float32 with a GradScaler as on a GPU, on the CPU: loops take it as `scaler`."""
+    scene = digits_scene(dtype=torch.float32)
+    scene.offered["scaler"] = torch.amp.GradScaler("cpu")
+    return scene
+
+
 class WithLoss(nn.Module):
     """A model that returns its loss, as those of transformers do."""
 

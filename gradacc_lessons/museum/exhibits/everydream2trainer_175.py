@@ -1,12 +1,11 @@
 """Clipping compares its threshold with gradients that are still scaled."""
 
-import torch
 from torch.nn.utils import clip_grad_norm_
 
 from gradacc_lessons.museum.exhibit import Kind
 from gradacc_lessons.museum.kinds import TapeExhibit
 from gradacc_lessons.museum.measures import gradients_applied
-from gradacc_lessons.museum.scene import Scene, digits_scene
+from gradacc_lessons.museum.scene import Scene, scaled_scene
 from gradacc_lessons.text import Text
 
 
@@ -63,10 +62,8 @@ class EveryDream2trainer175(TapeExhibit):
                 optimizer.zero_grad()
 
     def scene(self) -> Scene:
-        """A GradScaler as on a GPU, on the CPU."""
-        scene = digits_scene(dtype=torch.float32)
-        scene.offered["scaler"] = torch.amp.GradScaler("cpu")
-        return scene
+        """With a GradScaler."""
+        return scaled_scene()
 
     def measure(self, kind: Kind) -> float:
         """What the first update applies."""

@@ -2,12 +2,11 @@
 
 from contextlib import suppress
 
-import torch
 from torch.nn.utils import clip_grad_norm_
 
 from gradacc_lessons.museum.exhibit import Kind
 from gradacc_lessons.museum.kinds import TapeExhibit
-from gradacc_lessons.museum.scene import Scene, digits_scene
+from gradacc_lessons.museum.scene import Scene, scaled_scene
 from gradacc_lessons.text import Text
 
 
@@ -63,10 +62,8 @@ class SwinTransformer311(TapeExhibit):
                 optimizer.zero_grad()
 
     def scene(self) -> Scene:
-        """A GradScaler as on a GPU, on the CPU."""
-        scene = digits_scene(dtype=torch.float32)
-        scene.offered["scaler"] = torch.amp.GradScaler("cpu")
-        return scene
+        """With a GradScaler."""
+        return scaled_scene()
 
     def measure(self, kind: Kind) -> float:
         """Counted until the loop ends, or is ended by an error."""
