@@ -144,9 +144,15 @@ def test_what_is_too_large_is_not_read() -> None:
         read(b"[1]", most_bytes=2)
 
 
+LAST_KEY_TWICE = b"{%s}" % b",".join(b'"%x":0' % min(number, 99_999) for number in range(100_001))
+
+
 @pytest.mark.parametrize(
     "raw",
-    [b'"\\' * 500_000, b'"' + b'\\"' * 500_000, b'"' * 999_999, b"[" * 999_999, b"[]" * 400_000, b'{"a":[' * 150_000],
+    [
+        *(b'"\\' * 500_000, b'"' + b'\\"' * 500_000, b'"' * 999_999, b"[" * 999_999, b"[]" * 400_000),
+        *(b'{"a":[' * 150_000, LAST_KEY_TWICE),
+    ],
     ids=lambda each: each[:6].decode(),
 )
 def test_nothing_takes_long_to_refuse(raw: bytes) -> None:
