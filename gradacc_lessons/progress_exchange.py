@@ -120,8 +120,9 @@ def take_over(text: str, db: sqlite3.Connection) -> TakenOver:
         for name, value in _rows(other, "settings"):
             db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, value))
         for lesson in _lessons(other):
+            mine = {take.number: take for take in read_takes(db, lesson)}
             for take in read_takes(other, lesson):
-                _merge_take(db, other, lesson, take)
+                _merge_take(db, other, lesson, mine.get(take.number), take)
         answers = _add_missing(db, "answers", _rows(other, "answers"))
         _add_missing(db, "reviews", _rows(other, "reviews"))
         _merge_predictions(db, other)
@@ -183,14 +184,15 @@ def _lessons(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in db.execute("SELECT DISTINCT lesson FROM takes ORDER BY lesson")]
 
 
-def _merge_take(db: sqlite3.Connection, other: sqlite3.Connection, lesson: str, theirs: Take) -> None:
+def _merge_take(
+    db: sqlite3.Connection, other: sqlite3.Connection, lesson: str, mine: Take | None, theirs: Take
+) -> None:
     """Begin the take as the better of the two did. With other numbers, the answers of the worse one are practice."""
     where = "WHERE lesson = ? AND take = ?"
     key = (lesson, theirs.number)
-    mine = next((take for take in read_takes(db, lesson) if take.number == theirs.number), None)
-    row = next(row for row in _rows(other, "takes") if row[:2] == key)
     better = mine is None or (theirs.share, len(theirs.best)) > (mine.share, len(mine.best))
     if better:
+        row = other.execute(f"SELECT {', '.join(TABLES['takes'])} FROM takes {where}", key).fetchone()
         db.execute(f"DELETE FROM takes {where}", key)
         _insert(db, "takes", (*row[:-1], theirs.seed))
     if mine is not None and mine.seed != theirs.seed:

@@ -18,6 +18,7 @@ from gradacc_lessons.progress_records import (
     Review,
     Take,
     best_answers,
+    by_take,
     result_of,
     take_from,
 )
@@ -52,11 +53,11 @@ def read_setting(db: sqlite3.Connection, name: str) -> str | None:
 
 def read_takes(db: sqlite3.Connection, lesson: str) -> list[Take]:
     """Every take of a lesson, in order, with what it has earned."""
-    answers = read_answers(db, lesson)
+    answers = by_take(read_answers(db, lesson))
     query = "SELECT take, points, questions, at, asked, seed FROM takes WHERE lesson = ? ORDER BY take"
     rows, own = db.execute(query, (lesson,)).fetchall(), read_setting(db, "seed") or ""
     with _unreadable("takes"):
-        return [_take(row, answers, own) for row in rows]
+        return [_take(row, answers.get(row[0], []), own) for row in rows]
 
 
 def read_results(db: sqlite3.Connection) -> list[LessonResult]:

@@ -3,6 +3,7 @@
 Nothing here knows of files; `progress` keeps the records.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,6 +115,14 @@ def take_from(
     counting = best_answers(answers, number)
     best = {question: answer for question, answer in counting.items() if question in asked}
     return Take(number, asked, best, max([began, *(answer.at for answer in best.values())]), seed)
+
+
+def by_take(answers: Iterable[Answer]) -> Mapping[int, list[Answer]]:
+    """A lesson's answers, by the take that they were given in, in their order."""
+    found = defaultdict[int, list[Answer]](list)
+    for answer in answers:
+        found[answer.take].append(answer)
+    return found
 
 
 def best_answers(answers: Iterable[Answer], take: int) -> dict[str, Answer]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradacc_lessons.progress_records import MOST_TAKES, Answer, Take, best_take, passes, take_from
+from gradacc_lessons.progress_records import MOST_TAKES, Answer, Take, best_take, by_take, passes, take_from
 from gradacc_lessons.quiz import draw
 from gradacc_lessons.quiz.grade import Grade, grade, no_answer
 from gradacc_lessons.quiz.questions import Bank, CodeQuestion, NumberQuestion, Question
@@ -121,8 +121,8 @@ class _Grader:
             for each in self.graded
             if each.counts
         ]
-        for number in sorted({answer.take for answer in kept}):
-            yield take_from(number, points, kept, seed=self._seed)
+        for number, answers in sorted(by_take(kept).items()):
+            yield take_from(number, points, answers, seed=self._seed)
 
     def _grade(self, question: Question, take: int, value: Any) -> Grade:
         if isinstance(question, CodeQuestion):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -177,6 +178,16 @@ def test_each_source_is_run_once_and_never_without_a_way_to(small: Bank) -> None
     assert [each.counts for each in results.answers] == [True, True, True, True, False, False]
     assert results.best is not None and results.best.points == 3
     assert regrade(small, tries, "seed").takes == ()
+
+
+def test_thousands_of_takes_cost_what_their_answers_cost(small: Bank) -> None:
+    def seconds(takes: int) -> float:
+        submitted = [{"question": "small-choice", "take": take, "value": "mean"} for take in range(1, takes + 1)]
+        begun = process_time()
+        assert len(regrade(small, submitted, "seed").takes) == takes
+        return process_time() - begun
+
+    assert seconds(8_000) < 8 * max(seconds(2_000), 0.02)  # a take that looked at all answers made it 16 times
 
 
 def test_the_order_of_things_is_graded_too(progress: Progress) -> None:
