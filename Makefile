@@ -21,7 +21,8 @@ RUN = .venv/bin/python
 # Without a network, and with a home folder of their own for progress and settings.
 OFFLINE = $(RUN) tests/offline/run.py
 # Two at a time: a file of tests, or a notebook, stays in one process.
-PAIRS = --numprocesses 2 --dist loadfile
+PAIRS = --numprocesses 2 --dist loadfile --max-worker-restart 1
+QUICK = -o faulthandler_timeout=600
 LONG_TOO = -m "long or not long"
 NBVAL = --nbval-lax --nbval-current-env --nbval-cell-timeout 120 --numprocesses 2 --dist loadscope
 # What tests/colab/make_venv.py says instead where Colab's versions cannot be had.
@@ -58,11 +59,11 @@ lab: .venv/.installed-base
 install: .venv/.installed-dev
 
 test: .venv/.installed-dev .venv-colab/.installed
-	$(OFFLINE) $(RUN) -m pytest $(PAIRS) tests --ignore=tests/browser
-	$(OFFLINE) $(RUN) -m pytest $(PAIRS) tests/browser
+	$(OFFLINE) $(RUN) -m pytest $(PAIRS) $(QUICK) tests --ignore=tests/browser
+	$(OFFLINE) $(RUN) -m pytest $(PAIRS) $(QUICK) tests/browser
 	$(OFFLINE) $(RUN) -m pytest $(NBVAL) notebooks
 	@echo "Under the versions that Colab publishes:"
-	$(COLAB) $(PAIRS) $(COLAB_TESTS)
+	$(COLAB) $(PAIRS) $(QUICK) $(COLAB_TESTS)
 	$(COLAB) $(NBVAL) $(COLAB_LESSONS)
 
 test-all: .venv/.installed-dev .venv-colab/.installed
