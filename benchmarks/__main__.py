@@ -18,9 +18,10 @@ from benchmarks.report import Result, as_markdown, as_text, title
 from benchmarks.row import NotHere, Row
 from benchmarks.startup import startup
 from benchmarks.tracing import tracing
+from benchmarks.verifying import verifying
 
 BENCHMARKS: tuple[Callable[[bool], list[Row]], ...] = (
-    redraw, gradients, first_point, startup, loops, diagnosis, tracing, grading,
+    redraw, gradients, first_point, startup, loops, diagnosis, tracing, grading, verifying,
     plans, memory_measured, memory_of_seven_billion, memory_predicted, memory_predicted_cuda,
 )  # fmt: skip
 OPTIONAL = {"accelerate", "lightning", "transformers", "peft"}

@@ -17,6 +17,11 @@ LARGEST = 20_000_000
 def read_source(source: str | Path) -> Credential:
     """The credential in a file, or in the text of a token or a QR code; CertificateError says what is wrong with it."""
     text = source.strip() if isinstance(source, str) else ""
+    if isinstance(source, str) and not text:
+        raise CertificateError(
+            "there is nothing to verify; name a file, or paste a token or the text of a QR code",
+            "er is niets om te controleren; noem een bestand, of plak een token of de tekst van een QR-code",
+        )
     if text.startswith(compact.MARK):
         return read_credential(compact.token_of(text))
     if text.count(".") == 2 and text.startswith("eyJ"):  # how every token begins

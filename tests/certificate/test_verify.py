@@ -175,6 +175,8 @@ def test_files_that_cannot_be_read_are_a_sentence(tmp_path):
     invalid(verify(tmp_path), "cannot be read")
     invalid(verify("a\0b"), "cannot be read")
     invalid(verify("x" * 5000), "cannot be read")
+    for nothing in ("", " \n"):
+        invalid(verify(nothing), "nothing to verify")
     (tmp_path / "large").write_bytes(b"x" * 20_000_001)
     invalid(verify(tmp_path / "large"), "larger than")
 
