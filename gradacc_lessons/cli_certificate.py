@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import LANGUAGE, one_sentence, say
+from gradacc_lessons.cli_output import LANGUAGE, in_words, say
 from gradacc_lessons.text import Language
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -16,17 +16,12 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 @contextmanager
 def _in_words(language: Language | None) -> Iterator[Language]:
-    """The language of the answer; a problem with a certificate is one sentence in it."""
-    from gradacc_lessons.certificate.problem import CertificateError, need_extra
-    from gradacc_lessons.progress import chosen_language
+    """The language of the answer; the packages that certificates need are here, or that is the answer."""
+    from gradacc_lessons.certificate.problem import need_extra
 
-    with one_sentence():
-        answer_in = language or chosen_language()
-        try:
-            need_extra()
-            yield answer_in
-        except CertificateError as problem:
-            raise ValueError(problem.text.to(answer_in)) from problem
+    with in_words(language) as answer_in:
+        need_extra()
+        yield answer_in
 
 
 @click.group(invoke_without_command=True)
@@ -72,16 +67,17 @@ def certificate(
 
 
 @certificate.command()
+@click.option("--key", "key_file", type=FILE, help="The key of a class, teacher.pem; without it, your own.")
 @LANGUAGE
-def key(language: Language | None) -> None:
+def key(key_file: Path | None, language: Language | None) -> None:
     """Print your public key, to give to whoever is to trust what you sign.
 
     Example:  gradacc certificate key
     """
     with _in_words(language):
-        from gradacc_lessons.certificate.keys import own_key
+        from gradacc_lessons.certificate.keys import key_in, own_key
 
-        say(own_key().did)
+        say((key_in(key_file) if key_file else own_key()).did)
 
 
 @certificate.command()

@@ -2,12 +2,12 @@
 
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
-from gradacc_lessons.text import LANGUAGES
+from gradacc_lessons.text import LANGUAGES, Language, Text
 
 LANGUAGE = click.option(
     "--language",
@@ -39,6 +39,33 @@ def one_sentence(exit_code: int = 1) -> Iterator[None]:
         refusal = click.ClickException(printable(_words(error)))
         refusal.exit_code = exit_code  # type: ignore[misc]  # click's own way: each of its errors has one
         raise refusal from error
+
+
+@contextmanager
+def in_words(language: Language | None = None) -> Iterator[Language]:
+    """The language of the answer: `language`, or the learner's own. A refusal that has both languages is said in it."""
+    from gradacc_lessons.progress import chosen_language
+
+    with one_sentence():
+        answer_in = language or chosen_language()
+        try:
+            yield answer_in
+        except ValueError as error:
+            if isinstance(text := getattr(error, "text", None), Text):
+                raise ValueError(text.to(answer_in)) from error
+            raise
+
+
+@contextmanager
+def counting(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar that moves when it is told how many are done, and how many there are."""
+    with click.progressbar(length=0, label=label, show_pos=True) as bar:
+
+        def tell(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield tell
 
 
 def _words(error: Exception) -> str:

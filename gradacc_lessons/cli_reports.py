@@ -1,12 +1,15 @@
 """The commands of `gradacc class` for what comes after grading, and `gradacc slides`."""
 
+import sys
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from gradacc_lessons.cli_classroom import CLASS
 from gradacc_lessons.cli_classroom import classroom as classroom
-from gradacc_lessons.cli_output import LANGUAGE, one_sentence, say
+from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, one_sentence, say
 from gradacc_lessons.text import Language
 
 TO = click.option(
@@ -82,6 +85,45 @@ def _results(folder: Path, folder_of_class: Path) -> Path:
     return file
 
 
+@classroom.command("certify")
+@CLASS
+@click.option("--as", "issuer_name", required=True, metavar="NAME", help="Who issues them, as it is to stand there.")
+@TO
+@click.option("--valid-until", type=click.DateTime(["%Y-%m-%d"]), help="The day on which they expire, at 0:00 UTC.")
+@LANGUAGE
+def certify(
+    folder_of_class: Path, issuer_name: str, to: Path | None, valid_until: datetime | None, language: Language | None
+) -> None:
+    """Issue certificates, signed with the class's key, to those whose graded answers earn one.
+
+    The full certificate where every lesson was passed, the core certificate where lessons 00 to 05 and 07 were. Each
+    is four files, named by the learner's id. What was issued before stays as it is. The exit code is 1 if somebody
+    has earned one that could not be issued; the answer says why.
+
+    Example:  gradacc class certify --class autumn --as "Class 5V, Hill School"
+    """
+    from gradacc_lessons.certificate.problem import need_extra
+
+    with in_words(language) as answer_in:
+        need_extra()
+        from gradacc_lessons.classroom import certify_words as words
+        from gradacc_lessons.classroom.certify import Certifier, summarised
+        from gradacc_lessons.classroom.class_folder import open_class
+        from gradacc_lessons.classroom.results import read_results
+
+        opened, ends = open_class(folder_of_class), valid_until.replace(tzinfo=UTC) if valid_until else None
+        results, place = _results(opened.results, folder_of_class), (to or opened.results) / "certificates"
+        certifier = Certifier(opened, issuer_name, place, answer_in, ends)
+        with counting("Issuing") as tell:
+            outcomes = certifier.certify(read_results(results), tell)
+        ran = Counter(each.code for each in read_results(results))
+        about_code = words.about_code(ran["refused"], ran["unsafe"])
+        where = words.written(str(place)), words.signed_with(certifier.key.did)
+        for text in (*summarised(outcomes), *about_code, *where):
+            say(text.to(answer_in))
+    sys.exit(1 if any(each.done == "held" for each in outcomes) else 0)
+
+
 @classroom.command("export")
 @click.argument("lessons", nargs=-1, metavar="[LESSON]...")
 @click.option("--format", "kind", type=click.Choice(["moodle-xml", "qti12"]), required=True, help="For which system.")
@@ -129,17 +171,10 @@ def demo(folder: Path, learners: int, lessons: tuple[str, ...]) -> None:
 
     Example:  gradacc class demo try-out --learners 60
     """
-    import sys
-
     with one_sentence():
         from gradacc_lessons.classroom.demonstration import demonstrate, lesson_names
 
-        with click.progressbar(length=0, label="Answering and grading", show_pos=True) as bar:
-
-            def tell(done: int, total: int) -> None:
-                bar.length = total
-                bar.update(done - bar.pos)
-
+        with counting("Answering and grading") as tell:
             shown = demonstrate(folder, learners, lesson_names(lessons), tell=tell)
         say(shown.text())
     sys.exit(0 if shown.exact else 1)

@@ -26,13 +26,21 @@ class Standing:
     """The same in words."""
 
 
-def standings(progress: Progress, *, full: bool, bank_folder: Path | None = None) -> tuple[Standing, ...]:
-    """For each lesson that the certificate needs, in order: the core lessons or all that are installed."""
+def needed(*, full: bool, bank_folder: Path | None = None) -> dict[str, str | None]:
+    """The lessons that the certificate needs, by number: the core lessons or all that are installed.
+
+    None for one that the installed course does not have.
+    """
     folder = bank_folder or course_folder("quizzes")
     installed = {bank.stem[:2]: bank.stem for bank in sorted(folder.glob("[0-9][0-9]_*.yaml"))}
+    return {number: installed.get(number) for number in (installed if full else CORE)}
+
+
+def standings(progress: Progress, *, full: bool, bank_folder: Path | None = None) -> tuple[Standing, ...]:
+    """For each lesson that the certificate needs, in order, how the learner stands in it."""
     results = {result.lesson: result for result in progress.results()}
-    numbers: Sequence[str] = tuple(installed) if full else CORE
-    return tuple(_standing(number, installed.get(number), results) for number in numbers)
+    lessons = needed(full=full, bank_folder=bank_folder)
+    return tuple(_standing(number, lesson, results) for number, lesson in lessons.items())
 
 
 def _standing(number: str, lesson: str | None, results: dict[str, LessonResult]) -> Standing:
@@ -49,16 +57,16 @@ def _standing(number: str, lesson: str | None, results: dict[str, LessonResult])
     return Standing(lesson, result.best, result.passed, words)
 
 
-def still_missing(needed: Sequence[Standing], *, full: bool) -> Text:
+def still_missing(lessons: Sequence[Standing], *, full: bool) -> Text:
     """What is missing, lesson by lesson."""
-    missing = [each for each in needed if not each.passed]
+    missing = [each for each in lessons if not each.passed]
     width = max(len(each.lesson) for each in missing)
     kind_en, kind_nl = ("full", "volledige") if full else ("core", "basis")
     lines_en = [f"  {each.lesson:<{width}}  {each.words.en}" for each in missing]
     lines_nl = [f"  {each.lesson:<{width}}  {each.words.nl}" for each in missing]
     dutch = f"het {kind_nl} certificaat" if full else f"het {kind_nl}certificaat"
     return Text(
-        f"Not yet: for the {kind_en} certificate {len(missing)} of {len(needed)} lessons are missing.\n"
+        f"Not yet: for the {kind_en} certificate {len(missing)} of {len(lessons)} lessons are missing.\n"
         + "\n".join(lines_en),
-        f"Nog niet: voor {dutch} ontbreken {len(missing)} van de {len(needed)} lessen.\n" + "\n".join(lines_nl),
+        f"Nog niet: voor {dutch} ontbreken {len(missing)} van de {len(lessons)} lessen.\n" + "\n".join(lines_nl),
     )

@@ -78,6 +78,8 @@ def _check_lists(credential: Credential, files: Sequence[Path]) -> list[Text]:
             "the revocation list is not by its issuer, so it does not say whether it was revoked",
             "de intrekkingslijst is niet van de uitgever, dus die zegt niet of het is ingetrokken",
         )
+    if not files and not credential.self_issued:
+        return [words.NO_LIST]
     for each in lists:
         if credential.id in each.ids:
             raise CertificateError("its issuer has revoked it", "de uitgever heeft het ingetrokken")

@@ -190,6 +190,10 @@ def no_font(lacking: str) -> Text:
     )
 
 
+NO_LIST = Text(
+    "Whether it has been revoked, only its issuer's list can say: --revoked FILE.",
+    "Of het is ingetrokken, kan alleen de lijst van de uitgever zeggen: --revoked BESTAND.",
+)
 NOBODY = Text("You have not named an issuer that you trust.", "Je hebt nog geen uitgever genoemd die je vertrouwt.")
 WHO = Text(
     'Say who it is, in your own words: --name "Class 5V".', 'Zeg in je eigen woorden wie het is: --name "Klas 5V".'

@@ -11,6 +11,7 @@ NAME/class.json     what the class is called, and its id in codes
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -95,6 +96,14 @@ class ClassFolder:
         """The bank of a lesson and the digest of its file."""
         file = self.bank_files[lesson]
         return load_bank(file), hashlib.sha256(file.read_bytes()).hexdigest()
+
+    def stem(self, learner: Learner) -> str:
+        """What files about a learner are called: the id as far as file names can be, and the handle of submissions.
+
+        Nothing in it can lead to another folder; the handle tells those apart whose ids would read alike.
+        """
+        kept = re.sub(r"[^A-Za-z0-9_-]+", "_", learner.id)[:40].strip("_")
+        return f"{kept or 'learner'}-{self.codes[learner.id].handle[:8]}"
 
     def write_codes(self) -> Path:
         """Write everybody's code to codes.csv, for the roster as it is now."""

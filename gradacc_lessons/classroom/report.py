@@ -1,10 +1,9 @@
 """A page for each learner: every answer that counts, what was said to it, and where to read again.
 
-A page never shows a right answer that the learner did not give, unless `solutions` is asked for. Its file is named by
-the learner's id, as far as file names can be, and by how submissions name the learner. `index.html` is the teacher's.
+A page never shows a right answer that the learner did not give, unless `solutions` is asked for. `index.html` is
+the teacher's.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -67,9 +66,8 @@ class Reporter:
         return file
 
     def file_name(self, learner: Learner) -> str:
-        """What the learner's page is called: nothing in it can lead to another folder."""
-        kept = re.sub(r"[^A-Za-z0-9_-]+", "_", learner.id)[:40].strip("_")
-        return f"{kept or 'learner'}-{self.of_class.codes[learner.id].handle[:8]}.html"
+        """What the learner's page is called."""
+        return f"{self.of_class.stem(learner)}.html"
 
     def empty_page(self, learner: Learner, others: Iterable[FileResult]) -> bytes:
         """The page of a learner of whom no file was graded: the reasons, if there are files."""
