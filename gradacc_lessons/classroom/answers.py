@@ -32,14 +32,18 @@ def shown_answer(question: Question, value: Any) -> Text:
             given = value if isinstance(value, list) else [value]
             return joined([names.get(str(each), _as_it_came(each)) for each in given], "\n")
         case NumberQuestion():
-            number = Text(*(written(value, to)[:LONGEST] for to in LANGUAGES))
+            number = _number(value)
             return joined([number, question.unit]) if question.unit and not isinstance(value, str) else number
         case SpotQuestion():
-            return fill_texts(words.LINE, {"lines": Text(*(written(value, to)[:LONGEST] for to in LANGUAGES))})
+            return fill_texts(words.LINE, {"lines": _number(value)})
         case CodeQuestion():
             return fill(say.FUNCTION, {"digest": f"{str(value)[:12]}…"})
         case _:
             return _as_it_came(value)
+
+
+def _number(value: Any) -> Text:
+    return Text(*(written(value, to)[:LONGEST] for to in LANGUAGES))
 
 
 def _as_it_came(value: Any) -> Text:

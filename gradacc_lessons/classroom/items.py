@@ -1,7 +1,7 @@
 """Item analysis: what the first answers of a class say about its questions, and about its misconceptions.
 
 Only the first take of each learner is looked at, and in it the first answer to each question: later ones have seen
-feedback.
+feedback. Of a function that was written, which may be tried again, it is the best try.
 
 * difficulty: the mean share of the points, 0 (nobody) to 1 (everybody right).
 * discrimination: the correlation of a question's share with the rest score, the points of all other questions of the

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 
 from gradacc_lessons import palette
 from gradacc_lessons.classroom.items import COMMON, LOW
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.text import Language, Text, joined
 from gradacc_lessons.ui.figure import LiveFigure
 
 PER_QUESTION, BESIDE = 38, 150
@@ -20,10 +21,19 @@ EASY = 0.9
 """Where nearly everybody is right there is little to tell apart: such a question is not held against its wording."""
 TITLES = Text("First answers", "Eerste antwoorden"), Text("Discrimination", "Onderscheidend vermogen")
 SHARES = Text("Learners who answered (%)", "Leerlingen die antwoordden (%)")
-CORRELATION = Text(f"Correlation (dashed: {LOW})", f"Correlatie (streepjes: {LOW})".replace(".", ","))
+CORRELATION = fill(Text("Correlation (dashed: {low})", "Correlatie (streepjes: {low})"), {"low": LOW})
 RIGHT = Text("right", "goed")
 COMMONEST = Text("the commonest mistake", "de meest gemaakte fout")
 OTHER = Text("anything else", "iets anders")
+DESCRIPTION = Text(
+    "Two panels with a row for each question. Left: a bar of the learners who answered, split into right (plain blue), "
+    "the commonest mistake (hatched orange, named in it) and anything else (grey). Right: a dot for the correlation of "
+    "the question with the rest of the quiz; a cross where it is low.",
+    "Twee vlakken met een rij voor elke vraag. Links: een balk van de leerlingen die antwoordden, verdeeld in goed "
+    "(effen blauw), de meest gemaakte fout (gearceerd oranje, met de naam erin) en iets anders (grijs). Rechts: een "
+    "stip voor de correlatie van de vraag met de rest van de quiz; een kruis waar die laag is.",
+)
+"""The picture in words, for whoever cannot see it."""
 
 
 class ItemsFigure(LiveFigure):
@@ -32,11 +42,7 @@ class ItemsFigure(LiveFigure):
     It draws the `items` of one lesson's ItemAnalysis.
     """
 
-    description: ClassVar[str] = (
-        "Two panels with a row for each question. Left: a bar of the learners who answered, split into right (plain "
-        "blue), the commonest mistake (hatched orange, named in it) and anything else (grey). Right: a dot for the "
-        "correlation of the question with the rest of the quiz; a cross where it is low."
-    )
+    description: ClassVar[str] = DESCRIPTION.en
     width, height = 1000, 640
 
     def __init__(self, language: Language = "en") -> None:
@@ -46,37 +52,37 @@ class ItemsFigure(LiveFigure):
     def draw(self, data: pd.DataFrame) -> str:
         """Build the figure for the items of one lesson; returns the sentence that says what it shows."""
         self.height = BESIDE + PER_QUESTION * max(len(data), 2)
-        left, right = self.new_axes(1, 2, sharey=True, width_ratios=[2.6, 1])
-        rows = range(len(data))
-        shown = 100 * data["right"], 100 * data["mistake_share"].clip(upper=1 - data["right"])
-        rest = 100 - shown[0] - shown[1]
-        style: dict[str, Any] = {"height": 0.72, "edgecolor": "white"}
-        left.barh(rows, shown[0], color=palette.RIGHT, label=RIGHT.to(self.language), **style)
-        left.barh(
-            rows, shown[1], left=shown[0], color=palette.YELLOW, hatch="///", label=COMMONEST.to(self.language), **style
-        )
-        left.barh(rows, rest, left=shown[0] + shown[1], color=LIGHT, label=OTHER.to(self.language), **style)
-        for row, (name, share) in enumerate(zip(data["mistake"], data["mistake_share"], strict=True)):
-            if share >= COMMON:
-                at = shown[0].iloc[row] + min(shown[1].iloc[row], 100 - shown[0].iloc[row]) / 2
-                left.text(
-                    at, row, _short(name), ha="center", va="center", fontsize=8.5, color="black",
-                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
-                )  # fmt: skip
-        left.set_yticks(rows, [_short(name) for name in data["question"]], fontsize=9)
-        left.set_xlim(0, 100)
-        left.set_xlabel(SHARES.to(self.language))
-        left.set_title(TITLES[0].to(self.language), loc="left", fontsize=11)
-        left.legend(loc="lower left", bbox_to_anchor=(0.25, 1.0), ncols=3, frameon=False, fontsize=9)
-        left.set_ylim(len(data) - 0.45, -0.55)
-        self._discrimination(right, data)
+        shares, discrimination = self.new_axes(1, 2, sharey=True, width_ratios=[2.6, 1])
+        self._draw_shares(shares, data)
+        self._draw_discrimination(discrimination, data)
         return sentence(data).to(self.language)
 
     def update(self, data: pd.DataFrame) -> str:
         """Draw anew: nothing moves in it."""
         return self.draw(data)
 
-    def _discrimination(self, ax: Axes, data: pd.DataFrame) -> None:
+    def _draw_shares(self, ax: Axes, data: pd.DataFrame) -> None:
+        rows, to = range(len(data)), self.language
+        right, mistake = 100 * data["right"], 100 * data["mistake_share"].clip(upper=1 - data["right"])
+        style: dict[str, Any] = {"height": 0.72, "edgecolor": "white"}
+        ax.barh(rows, right, color=palette.RIGHT, label=RIGHT.to(to), **style)
+        ax.barh(rows, mistake, left=right, color=palette.YELLOW, hatch="///", label=COMMONEST.to(to), **style)
+        ax.barh(rows, 100 - right - mistake, left=right + mistake, color=LIGHT, label=OTHER.to(to), **style)
+        for row, (name, share) in enumerate(zip(data["mistake"], data["mistake_share"], strict=True)):
+            if share >= COMMON:
+                ax.text(
+                    right.iloc[row] + mistake.iloc[row] / 2, row, _short(name), ha="center", va="center", fontsize=8.5,
+                    color="black",
+                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+                )  # fmt: skip
+        ax.set_yticks(rows, [_short(name) for name in data["question"]], fontsize=9)
+        ax.set_xlim(0, 100)
+        ax.set_xlabel(SHARES.to(to))
+        ax.set_title(TITLES[0].to(to), loc="left", fontsize=11)
+        ax.legend(loc="lower left", bbox_to_anchor=(0.25, 1.0), ncols=3, frameon=False, fontsize=9)
+        ax.set_ylim(len(data) - 0.45, -0.55)
+
+    def _draw_discrimination(self, ax: Axes, data: pd.DataFrame) -> None:
         low = data["discrimination"] < LOW
         for chosen, marker, color in ((~low, "o", palette.RIGHT), (low, "X", palette.ORANGE)):
             at = [row for row, (is_chosen, value) in enumerate(zip(chosen, data["discrimination"], strict=True))
@@ -101,9 +107,9 @@ def sentence(items: pd.DataFrame) -> Text:
     most, hardest = int(items["n"].max()), items.iloc[int(items["difficulty"].argmin())]
     parts = [
         Text(
-            f"{most} learners answered {len(items)} questions. The hardest is {hardest['question']}: "
+            f"Learners: {most}. Questions: {len(items)}. The hardest is {hardest['question']}: "
             f"{hardest['difficulty']:.0%} of its points.",
-            f"{most} leerlingen beantwoordden {len(items)} vragen. De moeilijkste is {hardest['question']}: "
+            f"Leerlingen: {most}. Vragen: {len(items)}. De moeilijkste is {hardest['question']}: "
             f"{hardest['difficulty']:.0%} van de punten.",
         )
     ]
@@ -126,4 +132,4 @@ def sentence(items: pd.DataFrame) -> Text:
                 f"Kijk naar de formulering van {names}: wie de rest weet, doet het daar niet duidelijk beter.",
             )
         )
-    return Text(" ".join(part.en for part in parts), " ".join(part.nl for part in parts))
+    return joined(parts)

@@ -9,19 +9,22 @@ import pandas as pd
 
 from gradacc_lessons.classroom.answers import named_mistake
 from gradacc_lessons.classroom.class_folder import ClassFolder
-from gradacc_lessons.classroom.items import COMMON, FEWEST, ItemAnalysis
-from gradacc_lessons.classroom.items_figure import ItemsFigure
+from gradacc_lessons.classroom.items import COMMON, FEWEST, LOW, ItemAnalysis
+from gradacc_lessons.classroom.items_figure import DESCRIPTION, ItemsFigure
 from gradacc_lessons.classroom.page import page, table
 from gradacc_lessons.classroom.tables import as_csv
 from gradacc_lessons.quiz.feedback import html
 from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.text import Language, Text
 from gradacc_lessons.ui.static import picture_html
+from gradacc_lessons.whole_file import write_whole
 
 TITLE = Text("Class {name}: the questions", "Klas {name}: de vragen")
 INTRODUCTION = Text(
-    "Only first answers count here: the first take of each learner, before any feedback.",
-    "Alleen eerste antwoorden tellen hier: de eerste poging van elke leerling, vóór alle feedback.",
+    "Only first answers count here: the first take of each learner, before any feedback. Of a function that was "
+    "written it is the best try.",
+    "Alleen eerste antwoorden tellen hier: de eerste poging van elke leerling, vóór alle feedback. Van een functie die "
+    "is geschreven telt de beste versie.",
 )
 MISCONCEPTIONS = Text("Misconceptions of this class", "Misvattingen van deze klas")
 NONE = Text(
@@ -48,9 +51,9 @@ COMMONEST_FIRST = Text("The commonest first", "De meest gemaakte eerst")
 MISTAKES, QUESTIONS = Text("Every mistake", "Elke fout"), Text("Every question", "Elke vraag")
 EXPLAINED = Text(
     "Difficulty is the mean share of the points. Discrimination is the correlation with the points of the other "
-    "questions: below 0.2 a question tells little about who knows.",
+    "questions: below {low} a question tells little about who knows.",
     "Moeilijkheid is het gemiddelde aandeel van de punten. Onderscheidend vermogen is de correlatie met de punten van "
-    "de andere vragen: onder 0,2 zegt een vraag weinig over wie het weet.",
+    "de andere vragen: onder {low} zegt een vraag weinig over wie het weet.",
 )
 InWords = Callable[[str, str, str], Text]
 """(lesson, question, mistake) -> the mistake in words."""
@@ -67,7 +70,7 @@ def write_items(of_class: ClassFolder, found: ItemAnalysis, folder: Path, langua
         **{folder / f"items-{lesson}.png": figure.png() for lesson, (figure, _) in figures.items()},
     }
     for file, content in files.items():
-        file.write_bytes(content)
+        write_whole(file, content)
     return list(files)
 
 
@@ -107,8 +110,9 @@ def items_page(name: str, found: ItemAnalysis, named: InWords, language: Languag
         parts.append(f"<p>{escape(_none(language))}</p>")
     for lesson, (figure, sentence) in figures.items():
         part = found.of_lesson(lesson)
-        parts += [f"<h2>{escape(lesson)}</h2>", picture_html(figure, sentence), f"<p>{escape(sentence)}</p>"]
-        parts += [_item_table(part.items, language), f"<p>{escape(EXPLAINED.to(language))}</p>"]
+        parts += [f"<h2>{escape(lesson)}</h2>", _picture(figure, sentence, language), f"<p>{escape(sentence)}</p>"]
+        explained = fill(EXPLAINED, {"low": LOW}).to(language)
+        parts += [_item_table(part.items, language), f"<p>{escape(explained)}</p>"]
         if len(part.mistakes):
             parts.append(_mistake_table(part.mistakes, named, language, MISTAKES))
     return page(fill(TITLE, {"name": name}).to(language), language, "\n".join(parts))
@@ -131,8 +135,8 @@ def _none(language: Language) -> str:
 def _item_table(items: pd.DataFrame, language: Language) -> str:
     rows = [
         [
-            escape(row["question"]), escape(row["kind"]), str(row["n"]), f"{row['difficulty']:.2f}",
-            _correlation(row["discrimination"]), f"{row['right']:.0%}",
+            escape(row["question"]), escape(row["kind"]), str(row["n"]), _decimals(row["difficulty"], language),
+            _decimals(row["discrimination"], language), f"{row['right']:.0%}",
         ]
         for _, row in items.iterrows()
     ]  # fmt: skip
@@ -151,8 +155,14 @@ def _mistake_table(mistakes: pd.DataFrame, named: InWords, language: Language, c
     return table(caption.to(language), [each.to(language) for each in MISTAKE_HEADING], rows, numbers=(4, 5))
 
 
-def _correlation(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
+def _picture(figure: ItemsFigure, sentence: str, language: Language) -> str:
+    return picture_html(figure, sentence, DESCRIPTION.to(language))
+
+
+def _decimals(value: float, language: Language) -> str:
+    """Two decimals; nothing for what is not a number."""
+    shown = "" if math.isnan(value) else f"{value:.2f}"
+    return shown.replace(".", ",") if language == "nl" else shown
 
 
 def items_csv(found: ItemAnalysis) -> bytes:
@@ -160,7 +170,7 @@ def items_csv(found: ItemAnalysis) -> bytes:
     rows = [
         [
             row["lesson"], row["question"], row["kind"], str(row["n"]), f"{row['difficulty']:.4f}",
-            _correlation(row["discrimination"]), f"{row['right']:.4f}", row["mistake"],
+            _decimals(row["discrimination"], "en"), f"{row['right']:.4f}", row["mistake"],
             f"{row['mistake_share']:.4f}",
         ]
         for _, row in found.items.iterrows()

@@ -1,8 +1,6 @@
 """What is graded so far, on the disk: an interrupted run goes on where it stopped, and memory holds an index only."""
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,8 +88,7 @@ class Journal:
         """Close the file; when all is done it is not needed any more."""
         self._stream.close()
         if done:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.file)
+            self.file.unlink(missing_ok=True)
 
 
 def line_of(name: str, graded: Graded) -> bytes:

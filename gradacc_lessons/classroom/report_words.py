@@ -21,7 +21,7 @@ HEADING = (
 )
 POINTS = Text("{points} of {of}", "{points} van {of}")
 YOUR_ANSWER = Text("Your answer", "Jouw antwoord")
-SAID = Text("What was said", "Wat erop gezegd is")
+SAID = Text("Feedback", "Feedback")
 REREAD = Text("Read again", "Lees nog eens")
 SOLUTION = Text("Solution", "Oplossing")
 QUESTION = Text("Question {number} of {total}: {verdict} {points}", "Vraag {number} van {total}: {verdict} {points}")

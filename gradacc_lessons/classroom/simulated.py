@@ -125,10 +125,9 @@ def _plant(
 
 def _shared(of_class: ClassFolder, question: Question) -> list[str]:
     """The mistakes that everybody can make: with some numbers, a wrong formula gives what another one gives."""
-    possible = [set(wrong_answers(question, _numbers(question, code.text, 1))) for code in of_class.codes.values()]
-    everybody = set.intersection(*possible) - {""}
-    first = wrong_answers(question, _numbers(question, next(iter(of_class.codes.values())).text, 1))
-    return [mistake for mistake in first if mistake in everybody]
+    drawn = dict.fromkeys(tuple(_numbers(question, code.text, 1).items()) for code in of_class.codes.values())
+    found = [wrong_answers(question, dict(numbers)) for numbers in drawn]
+    return [mistake for mistake in found[0] if mistake and all(mistake in each for each in found)]
 
 
 @dataclass(frozen=True)

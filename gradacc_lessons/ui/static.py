@@ -41,10 +41,13 @@ class StaticTwin:
         return f"{self.sentence}\n\n{Table(self.table)!r}"
 
 
-def picture_html(figure: LiveFigure, sentence: str) -> str:
-    """The figure as `<img>`: sized, so that the page does not jump; with alt text, so that it can be heard."""
+def picture_html(figure: LiveFigure, sentence: str, description: str | None = None) -> str:
+    """The figure as `<img>`: sized, so that the page does not jump; with alt text, so that it can be heard.
+
+    `description` stands in that text in place of the figure's own, on a page in another language.
+    """
     data = base64.b64encode(figure.png()).decode()
-    alt = html.escape(f"{figure.description} {sentence}", quote=True)
+    alt = html.escape(f"{description or figure.description} {sentence}", quote=True)
     size = f'width="{figure.width}" height="{figure.height}"'
     return f'<img alt="{alt}" {size} style="max-width:100%;height:auto" src="data:image/png;base64,{data}">'
 

@@ -173,6 +173,15 @@ def test_the_page_says_the_misconceptions_in_the_words_of_the_bank(autumn: Class
     assert "b + n" in misconceptions(found, in_words(autumn), language)
 
 
+def test_a_dutch_page_is_dutch_to_its_numbers_and_its_pictures_words(autumn: ClassFolder) -> None:
+    answers = [("small-choice", "choice", 1, share, None) for share in (1.0, 0.0, 0.0)]
+    found = analysis(*(result(f"s{at}", [answer]) for at, answer in enumerate(answers)))
+    page = self_contained(items_page("herfst", found, in_words(autumn), "nl", drawn(found, "nl")))
+    assert "0,33" in page.words() and "onder 0,2 zegt" in page.words() and "0.33" not in page.words()
+    (picture,) = page.all("img")
+    assert picture["alt"].startswith("Twee vlakken met een rij voor elke vraag")
+
+
 def test_markup_in_a_result_stays_text(autumn: ClassFolder) -> None:
     found = hostile_analysis()
     page = self_contained(items_page("autumn", found, in_words(autumn), "en", drawn(found, "en")))

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from gradacc_lessons.classroom.class_folder import open_class
-from gradacc_lessons.classroom.lms.items import INSTANCES, LeftOut, items, left_out
+from gradacc_lessons.classroom.lms.items import INSTANCES, LeftOut, LmsItem, items, left_out
 from gradacc_lessons.classroom.lms.moodle import moodle_xml
 from gradacc_lessons.classroom.lms.qti import qti12
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import find_bank, load_bank
 from gradacc_lessons.quiz.questions import Bank
 from gradacc_lessons.text import Language, Text, joined
+from gradacc_lessons.whole_file import write_whole
 
 Format = Literal["moodle-xml", "qti12"]
 ENDING: Mapping[Format, str] = {"moodle-xml": "xml", "qti12": "zip"}
@@ -64,9 +65,8 @@ def _named(known: Iterable[str], lesson: str) -> str:
     raise ValueError(f"there is no quiz for lesson {lesson!r}; the quizzes there are: {', '.join(known)}")
 
 
-def exported(bank: Bank, kind: Format, language: Language, instances: int = INSTANCES) -> bytes:
-    """The file to import for one bank."""
-    asked = items(bank, language, instances)
+def exported(bank: Bank, kind: Format, language: Language, asked: Sequence[LmsItem]) -> bytes:
+    """The file to import for one bank, of which `asked` are the questions that a system can ask."""
     if kind == "moodle-xml":
         return moodle_xml(bank.lesson, asked, language)
     return qti12(bank.lesson, bank.title.to(language), asked, language)
@@ -82,7 +82,7 @@ def export_banks(
     for bank in banks:
         asked = items(bank, language, instances)
         file = folder / f"{bank.lesson}-{language}.{kind}.{ENDING[kind]}"
-        file.write_bytes(exported(bank, kind, language, instances))
+        write_whole(file, exported(bank, kind, language, asked))
         questions = len({item.question for item in asked})
         done.append(Exported(file, questions, len(asked), tuple(left_out(bank))))
     return done

@@ -160,8 +160,10 @@ def _numbers(question: NumberQuestion, to: Language, instances: int) -> Iterator
     sets: list[dict[str, Number]] = []
     for seed in range(TRIES):
         drawn = draw.variables(question.variables, draw.key(f"lms-{seed}", 1, question.id))
-        if drawn not in sets and len(sets) < instances:
+        if drawn not in sets:
             sets.append(drawn)
+        if len(sets) == instances:
+            break
     for number, drawn in enumerate(sets, start=1):
         yield _number(question, to, drawn, question.id if len(sets) == 1 else f"{question.id}-{number}")
 

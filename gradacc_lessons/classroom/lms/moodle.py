@@ -1,10 +1,11 @@
 """Moodle XML: what `Question bank > Import > Moodle XML format` reads.
 
-Each set of numbers of a question stands in one category of its own, so that a quiz can take a random question from
-it. Source of the format: Moodle's own reader, question/format/xml/format.php in the repository moodle/moodle.
+The sets of numbers of one question stand in a category of their own, so that a quiz can take a random one of them.
+Source of the format: Moodle's own reader, question/format/xml/format.php in the repository moodle/moodle.
 """
 
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Sequence
 
 from gradacc_lessons.classroom.lms.items import LmsItem
@@ -22,9 +23,9 @@ DECIMALS = 5
 def moodle_xml(lesson: str, items: Sequence[LmsItem], language: Language) -> bytes:
     """The questions of one lesson as a file to import."""
     root, category = ET.Element("quiz"), ""
-    sets = [item.question for item in items]
+    sets = Counter(item.question for item in items)
     for item in items:
-        wanted = f"{TOP}/{lesson}/{item.question}" if sets.count(item.question) > 1 else f"{TOP}/{lesson}"
+        wanted = f"{TOP}/{lesson}/{item.question}" if sets[item.question] > 1 else f"{TOP}/{lesson}"
         if wanted != category:
             category = wanted
             _text(add(add(root, "question", type="category"), "category"), category)

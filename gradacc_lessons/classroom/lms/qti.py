@@ -1,6 +1,6 @@
 """QTI 1.2 in the form that Canvas imports: a zip of a manifest, the assessment, and Canvas's settings for it.
 
-Each set of numbers of a question stands in a group from which one is picked. Canvas has no feedback for one wrong
+The sets of numbers of one question stand in a group from which Canvas picks one. Canvas has no feedback for one wrong
 number: what the bank says to a recognised mistake follows, with the number, what it says to any wrong one. Hints have
 no place in it either. Sources: IMS QTI 1.2.1 (ASI); the shape that Canvas reads and writes, as text2qti documents it.
 """
