@@ -12,14 +12,16 @@ from gradacc_lessons.cli_output import LANGUAGE, in_words, say
 from gradacc_lessons.text import Language
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+CANNOT_TELL = 2
+"""The exit code of `gradacc verify` where it has nothing to say about the certificate; click's own for wrong usage."""
 
 
 @contextmanager
-def _in_words(language: Language | None) -> Iterator[Language]:
+def _in_words(language: Language | None, exit_code: int = 1) -> Iterator[Language]:
     """The language of the answer; the packages that certificates need are here, or that is the answer."""
     from gradacc_lessons.certificate.problem import need_extra
 
-    with in_words(language) as answer_in:
+    with in_words(language, exit_code) as answer_in:
         need_extra()
         yield answer_in
 
@@ -98,6 +100,8 @@ def trust(issuer: str | None, name: str | None, remove: bool, language: Language
         from gradacc_lessons.certificate.problem import CertificateError
 
         if issuer is None:
+            if remove or name:
+                raise CertificateError(words.WHICH.en, words.WHICH.nl)
             say("\n".join(f"{did}  {who}" for did, who in keyring.trusted().items()) or words.NOBODY.to(answer_in))
             return
         did = read_did(issuer)
@@ -138,11 +142,12 @@ def verify(source: str, issuers: tuple[str, ...], revoked: tuple[Path, ...], lan
 
     The exit code is 0 if it is valid and its issuer is one that you trust: a key given with --issuer or remembered
     with `gradacc certificate trust`. It is 3 if nothing was changed since issue but the issuer is unknown, and 1 if
-    the certificate is not valid; the answer says why.
+    the certificate is not valid; the answer says why. It is 2 if nothing can be said about the certificate: a key that
+    cannot be read, packages that are not installed.
 
     Example:  gradacc verify certificate.png --issuer did:key:z6Mk...
     """
-    with _in_words(language) as answer_in:
+    with _in_words(language, CANNOT_TELL) as answer_in:
         from gradacc_lessons.certificate.verify import verify as verified
 
         verdict = verified(source, issuers=issuers, revoked=revoked)

@@ -42,11 +42,11 @@ def one_sentence(exit_code: int = 1) -> Iterator[None]:
 
 
 @contextmanager
-def in_words(language: Language | None = None) -> Iterator[Language]:
+def in_words(language: Language | None = None, exit_code: int = 1) -> Iterator[Language]:
     """The language of the answer: `language`, or the learner's own. A refusal that has both languages is said in it."""
     from gradacc_lessons.progress import chosen_language
 
-    with one_sentence():
+    with one_sentence(exit_code):
         answer_in = language or chosen_language()
         try:
             yield answer_in

@@ -9,7 +9,7 @@ from gradacc_lessons.text import Text, counted
 if TYPE_CHECKING:
     from gradacc_lessons.certificate.credential import Credential
 
-COURSE = Text("Gradient accumulation, hands on", "Gradiëntaccumulatie, met je eigen handen")
+COURSE = Text("Gradient accumulation, hands on", "Gradiëntaccumulatie in de praktijk")
 TITLES = {
     "core": Text("Gradient accumulation: core certificate", "Gradiëntaccumulatie: basiscertificaat"),
     "full": Text("Gradient accumulation: full certificate", "Gradiëntaccumulatie: volledig certificaat"),
@@ -102,7 +102,7 @@ def contents(credential: "Credential") -> Text:
     return Text(
         f"\nname     {credential.name}\npassed   {credential.title}\n{lessons}\nissued   {en}\n"
         f"issuer   calls itself {credential.issuer_name}\nkey      {credential.issuer}\nid       {credential.id}\n",
-        f"\nnaam     {credential.name}\ngehaald  {credential.title}\n{lessons}\nop       {nl}\n"
+        f"\nnaam     {credential.name}\ngehaald  {credential.title}\n{lessons}\ndatum    {nl}\n"
         f"uitgever noemt zich {credential.issuer_name}\nsleutel  {credential.issuer}\nid       {credential.id}\n",
     )
 
@@ -197,6 +197,10 @@ NO_LIST = Text(
 NOBODY = Text("You have not named an issuer that you trust.", "Je hebt nog geen uitgever genoemd die je vertrouwt.")
 WHO = Text(
     'Say who it is, in your own words: --name "Class 5V".', 'Zeg in je eigen woorden wie het is: --name "Klas 5V".'
+)
+WHICH = Text(
+    "Say which key; `gradacc certificate trust` alone lists those that you trust.",
+    "Zeg welke sleutel; alleen `gradacc certificate trust` toont de sleutels die je vertrouwt.",
 )
 FORGOTTEN = Text("That key is trusted no longer.", "Die sleutel wordt niet meer vertrouwd.")
 NOT_KNOWN = Text("That key was not trusted.", "Die sleutel werd niet vertrouwd.")

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gradacc_lessons import Certificate
 from gradacc_lessons.certificate import certificate as module
-from gradacc_lessons.certificate import earned, files, problem
+from gradacc_lessons.certificate import earned, files, keyring, problem
 from gradacc_lessons.certificate.keys import KEY_FILE, own_key
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.certificate.reading import read_credential
@@ -132,6 +132,9 @@ def test_trusting_listing_and_forgetting_a_key(home, tmp_path):
     assert "not named" in run("certificate", "trust").output
     assert run("verify", token).exit_code == 3
     assert "--name" in run("certificate", "trust", key().did).output
+    for without in (["--remove"], ["--name", "Ms Jansen"]):
+        refused = run("certificate", "trust", *without)
+        assert refused.exit_code == 1 and "Say which key" in refused.output
     assert run("certificate", "trust", key().did, "--name", "Ms Jansen").exit_code == 0
     assert run("certificate", "trust").output == f"{key().did}  Ms Jansen\n"
     trusted = run("verify", token, "--language", "nl")
@@ -163,7 +166,21 @@ def test_invalid_ends_with_1_and_a_mistake_in_the_question_is_a_sentence(home):
         answer = run("verify", source)
         assert answer.exit_code == 1 and answer.output.startswith("✘ Not valid: "), source
     wrong = run("verify", made().token, "--issuer", "me")
-    assert wrong.exit_code == 1 and "neither a did:key nor a file" in wrong.output
+    assert wrong.exit_code == 2 and "neither a did:key nor a file" in wrong.output
+
+
+def test_what_keeps_it_from_looking_at_the_certificate_ends_with_2(home, tmp_path):
+    fine = made().token
+    assert run("verify", fine, "--issuer", str(tmp_path)).exit_code == 2
+    home.mkdir(exist_ok=True)
+    (home / keyring.FILE_NAME).write_bytes(b"{")
+    damaged = run("verify", fine)
+    assert damaged.exit_code == 2 and "is damaged, so nobody is trusted" in damaged.output
+    (home / keyring.FILE_NAME).unlink()
+    (home / keyring.FILE_NAME).mkdir()
+    unreadable = run("verify", fine)
+    assert unreadable.exit_code == 2 and keyring.FILE_NAME in unreadable.output
+    assert "is 2 if nothing can be said" in " ".join(run("verify", "--help").output.split())
 
 
 def test_what_a_certificate_says_does_not_steer_the_terminal(home):
@@ -227,7 +244,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(core, shown, monkey
     assert "pip install" in shown[0] and "<img" not in shown[0]
     for command in (("certificate", "--name", "Ada"), ("verify", "x"), ("certificate", "key")):
         answer = run(*command)
-        assert answer.exit_code == 1 and "pip install" in answer.output
+        assert answer.exit_code == (2 if command[0] == "verify" else 1) and "pip install" in answer.output
 
 
 def test_the_sentence_asks_for_what_pyproject_asks_for():
