@@ -3,27 +3,38 @@
 import json
 import re
 import shlex
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from classroom.class_room import need_sandbox
+from classroom.test_certify import CORE_LESSONS, graded
 from click.testing import CliRunner
 
+from gradacc_lessons.certificate.keys import key_in
 from gradacc_lessons.classroom import sandbox
+from gradacc_lessons.classroom.class_folder import new_class
 from gradacc_lessons.classroom.items import COMMON, FEWEST
+from gradacc_lessons.classroom.results import RESULTS_NAME
 from gradacc_lessons.classroom.simulated import right_answer
 from gradacc_lessons.classroom.tables import read_table
 from gradacc_lessons.cli import main
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.progress import Progress
+from gradacc_lessons.progress import PASS_MARK, Progress
 from gradacc_lessons.quiz.bank import load_bank
+from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.questions import CodeQuestion
 from gradacc_lessons.quiz.quiz import Quiz
+from gradacc_lessons.user_file import load
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
 
 
-GRADING, TRYING = "How to grade", "Try it on a class that does not exist"
+GRADING, CERTIFYING = "How to grade", "Certificates that you sign"
+TRYING = "Try it on a class that does not exist"
 EXPORTING = "Questions in Moodle or Canvas"
 
 
@@ -33,8 +44,13 @@ def section(title: str) -> str:
 
 def commands(title: str) -> list[str]:
     """What is typed in a section."""
+    return [command for command, _ in sessions(title)]
+
+
+def sessions(title: str) -> list[tuple[str, str]]:
+    """Each command that a section shows, and what it prints there."""
     blocks = re.findall(r"^```console\n(.*?)^```$", section(title), re.MULTILINE | re.DOTALL)
-    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [each for block in blocks for each in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 
 
 @pytest.fixture
@@ -57,7 +73,7 @@ def typed(line: str) -> str:
 
 def test_every_section_with_commands_is_tried_here() -> None:
     titles = re.findall(r"^## (.+)$", GUIDE, re.MULTILINE)
-    assert [title for title in titles if commands(title)] == [GRADING, TRYING, EXPORTING]
+    assert [title for title in titles if commands(title)] == [GRADING, CERTIFYING, TRYING, EXPORTING]
 
 
 @pytest.mark.parametrize("with_code", [False, pytest.param(True, marks=pytest.mark.long)], ids=["quiz", "and code"])
@@ -80,6 +96,71 @@ def test_grading_goes_as_the_guide_says(place: Path, with_code: bool) -> None:
     # The function is worth a quarter of the points, and without a sandbox it counts for nothing.
     grade = "100.00" if with_code and sandbox.missing() is None else "75.00"
     assert [row["00_start_here"] for row in read_table(results / "moodle.csv")[1]] == [grade, "-"]
+
+
+def test_certificates_are_issued_trusted_and_revoked_with_the_words_that_the_guide_shows(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradacc_lessons.classroom.certify.FORMATS", ("svg", "jwt", "json"))  # a PNG takes a second
+    (place / "roster.csv").write_text("id,name\ns1,Ada Lovelace\ns2,Zoë\ns3,\n", encoding="utf-8")
+    made = new_class(place / "autumn", place / "roster.csv")
+    (made.results).mkdir()
+    found = [graded("s1", CORE_LESSONS, 1.0), graded("s2", CORE_LESSONS[:1])]
+    (made.results / RESULTS_NAME).write_bytes(b"".join(each.line() for each in found))
+    stem, did = f"{made.stem(made.learners['s1'])}-core", key_in(made.folder / "teacher.pem").did
+    for command, shown in sessions(CERTIFYING):
+        line = re.sub(r"s1-\w{8}-core", stem, command.replace("did:key:z6Mk…", did))
+        run = CliRunner().invoke(main, shlex.split(line)[1:])
+        said = re.sub(r"^Issuing.*\n", "", run.output.replace(did, "did:key:z6Mk…"))
+        assert normal(said) == normal(shown) and normal(shown), command
+        if " certify " in command:  # the learner hands one on
+            shutil.copy(made.results / "certificates" / f"{stem}.svg", place)
+
+
+def normal(said: str) -> str:
+    """What is printed, but for the day and the id, which no two certificates share."""
+    return re.sub(r"\d{4}-\d\d-\d\d", "DAY", re.sub(r"nih:sha-256;[0-9a-f]{8}\S*", "ID", said))
+
+
+def test_without_the_sandbox_nobody_earns_a_certificate() -> None:
+    worth = []
+    for file in course_folder("quizzes").glob("*.yaml"):
+        points = [(question.points, question.kind == "code") for question in load_bank(file).counted]
+        worth.append(sum(each for each, code in points if code) / sum(each for each, _ in points))
+    assert f"are {100 * min(worth):.0f} to {100 * max(worth):.0f} %" in section(CERTIFYING)
+    assert max(worth) > 1 - PASS_MARK
+
+
+def solution(place: Path, question: CodeQuestion) -> Callable[..., Any]:
+    """The function that an exercise asks for, from a file as a learner has it."""
+    asked = exercise(question.exercise)
+    (place / "mine.py").write_text(asked.solution, encoding="utf-8")
+    return load(f"mine.py:{asked.function}")[1]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)  # seven quizzes with their functions, each run twice
+def test_who_passes_the_core_lessons_from_joining_on_gets_a_certificate(place: Path) -> None:
+    need_sandbox()
+    (place / "roster.csv").write_text("id,name\ns1,Ada Lovelace\n", encoding="utf-8")
+    (place / "handed-in").mkdir()
+    made = new_class(place / "autumn", place / "roster.csv")
+    typed(f"gradacc class join {made.codes['s1'].text}")
+    for lesson in CORE_LESSONS:
+        quiz = Quiz(lesson)
+        for question in quiz.counted:
+            value = (
+                solution(place, question)
+                if isinstance(question, CodeQuestion)
+                else right_answer(question, quiz.variables(question.id))
+            )
+            assert quiz.answer(question.id, value).correct, question.id
+    typed("gradacc submit --to handed-in/one.json")
+    typed("gradacc class grade handed-in --class autumn")
+    assert typed(commands(CERTIFYING)[0]).count("1 issued") == 1
+    (picture,) = (made.results / "certificates").glob("*.png")
+    said = typed(f"gradacc verify {picture} --issuer {key_in(made.folder / 'teacher.pem').did}")
+    assert "Ada Lovelace" in said and said.count("100 %") == len(CORE_LESSONS)
 
 
 def test_the_class_that_does_not_exist_is_made_and_looked_at(place: Path) -> None:
