@@ -4,10 +4,12 @@ A page never shows a right answer that the learner did not give, unless `solutio
 the teacher's.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 from gradacc_lessons.classroom import report_words as say
@@ -44,20 +46,19 @@ class Reporter:
     def write(self, results: Iterable[FileResult], folder: Path) -> list[Path]:
         """A page for everybody in the roster, and the teacher's index.html; `results` may come one at a time."""
         folder.mkdir(parents=True, exist_ok=True)
-        rows, others, files = {}, [], []
+        graded, others, files = dict[str, FileResult](), defaultdict[str | None, list[FileResult]](list), []
         for result in results:
             learner = self.of_class.learners.get(result.learner or "")
             if result.status != "graded" or learner is None:
-                others.append(result)
+                others[result.learner].append(_without_answers(result))
                 continue
             files.append(self._write_page(folder, learner, self.learner_page(learner, result)))
-            rows[learner.id] = result
+            graded[learner.id] = _without_answers(result)
         for learner in self.of_class.learners.values():
-            if learner.id not in rows:
-                theirs = [each for each in others if each.learner == learner.id]
-                files.append(self._write_page(folder, learner, self.empty_page(learner, theirs)))
+            if learner.id not in graded:
+                files.append(self._write_page(folder, learner, self.empty_page(learner, others.get(learner.id, []))))
         index = folder / "index.html"
-        index.write_bytes(self._index(rows, others))
+        index.write_bytes(self._index(graded, sorted(chain.from_iterable(others.values()), key=lambda each: each.file)))
         return [index, *files]
 
     def _write_page(self, folder: Path, learner: Learner, content: bytes) -> Path:
@@ -74,6 +75,8 @@ class Reporter:
         said = [self._(say.NO_FILE)]
         for each in others:
             reason = each.reason.text if each.reason else Text("", "")
+            if each.reason and each.reason.id == "copied":
+                reason = say.COPIED  # without the name of a classmate's file
             said.append(self._(sentences.fill_texts(say.NOT_GRADED, {"file": each.file, "reason": reason})))
         return self._page(learner, "".join(f"<p>{escape(one)}</p>" for one in said))
 
@@ -195,6 +198,11 @@ class Reporter:
             ]
             body += table(self._(say.OTHER_FILES), [self._(each) for each in say.FILES_HEADING], files)
         return page(self._(fill(say.OVERVIEW, {"name": self.of_class.name})), self.language, body)
+
+
+def _without_answers(result: FileResult) -> FileResult:
+    """What the index tells of a file: a class's answers are too many to keep."""
+    return replace(result, lessons=tuple(replace(each, answers=()) for each in result.lessons))
 
 
 def _verdict(answer: AnswerResult | None) -> Text:

@@ -10,6 +10,10 @@ FILE = Text(
 )
 NO_FILE = Text("No file was graded for you.", "Er is van jou geen bestand nagekeken.")
 NOT_GRADED = Text("The file {file} was not graded. {reason}", "Het bestand {file} is niet nagekeken. {reason}")
+COPIED = Text(
+    "It holds the same work as another file, which is graded.",
+    "Er staat hetzelfde werk in als in een ander bestand, en dat is nagekeken.",
+)
 NOTHING = Text("There are no answers in it.", "Er staan geen antwoorden in.")
 BY_LESSON = Text("By lesson", "Per les")
 HEADING = (

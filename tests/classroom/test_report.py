@@ -1,5 +1,6 @@
 """A page for each learner: complete, escaped, in both languages, and no right answer that was not asked for."""
 
+import weakref
 from html import escape
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from classroom.graded import Page, refused, result, self_contained
 from gradacc_lessons.classroom.class_folder import ClassFolder, new_class
 from gradacc_lessons.classroom.grading import Grader
 from gradacc_lessons.classroom.report import Reporter
-from gradacc_lessons.classroom.results import FileResult, Remark
+from gradacc_lessons.classroom.results import FileResult, LessonResult, Remark
 from gradacc_lessons.quiz.number import written
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -138,6 +139,30 @@ def test_everybody_has_a_page_with_the_reason_if_there_is_no_grade(autumn: Class
     overview = self_contained(index.read_bytes())
     assert {str(each["href"]) for each in overview.all("a")} == {file.name for file in files[1:]}
     assert "junk.json" in overview.words() and "50%" in overview.words()
+
+
+def test_a_copys_page_does_not_name_the_classmate_and_the_index_does(autumn: ClassFolder, tmp_path: Path) -> None:
+    why = Remark("copied", Text("It holds the same work as ada_lovelace.json.", "Zelfde werk als ada_lovelace.json."))
+    copied = FileResult("zoe.json", "copied", why, "s3", "2026-09-01T10:00:00Z")
+    index, *files = Reporter(autumn, "en").write([result("s1"), copied], tmp_path)
+    theirs = next(file for file in files if file.name.startswith("s3-")).read_text("utf-8")
+    assert "same work as another file" in theirs and "ada_lovelace" not in theirs
+    assert "ada_lovelace" in index.read_text("utf-8")
+
+
+def test_a_class_of_any_size_is_written_one_result_at_a_time(autumn: ClassFolder, tmp_path: Path) -> None:
+    seen: list[weakref.ref[LessonResult]] = []
+
+    def one_at_a_time():
+        for learner in ("s1", "s2", "s3", "s4", "a stranger", "another"):
+            one = result(learner, [("small-choice", "choice", 1, 1.0, None)])
+            seen.append(weakref.ref(one.lessons[0]))
+            yield one
+            del one
+            assert sum(each() is not None for each in seen) <= 1
+
+    assert len(Reporter(autumn, "en").write(one_at_a_time(), tmp_path)) == 5
+    assert len(seen) == 6
 
 
 def test_no_id_leads_out_of_the_folder(tmp_path: Path) -> None:
