@@ -17,6 +17,9 @@ from typing import Any
 LONGEST_CONSTANT = 200
 """Characters of a constant that is written out."""
 _CONSTANTS: tuple[Any, ...] = (bool, int, float, str, bytes, type(None))
+_BRACKETS: tuple[tuple[type, str, str], ...] = (
+    (tuple, "(", ")"), (list, "[", "]"), (dict, "{", "}"), (set, "set([", "])"), (frozenset, "frozenset([", "])"),
+)  # fmt: skip
 
 
 def whole_source(function: Any, longest: int) -> str:
@@ -74,15 +77,33 @@ def _definition(name: str, value: Any, seen: set[Any]) -> Iterator[str]:
                 yield f"{name} = {value.__name__}"
 
 
-def _constant(value: Any) -> str | None:
-    """A constant as source; None for whatever else. Of a float64 of NumPy's or a member of an enum, its plain value."""
-    if type(value) is tuple:
-        parts = [_constant(each) for each in value]
-        return None if None in parts else f"({''.join(f'{part}, ' for part in parts)})"
+def _constant(value: Any, within: tuple[int, ...] = ()) -> str | None:
+    """A constant as source, with those in a list, tuple, dict or set; None for whatever else, and for one in itself.
+
+    Of a float64 of NumPy's or a member of an enum, its plain value.
+    """
+    for kind, opening, closing in _BRACKETS:
+        if type(value) is kind:
+            inside = None if id(value) in within else _inside(value, (*within, id(value)))
+            return None if inside is None else f"{opening}{inside}{closing}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"float({float.__repr__(value)!r})"
-    kind = next((kind for kind in _CONSTANTS if isinstance(value, kind)), None)
-    return None if kind is None else str(kind.__repr__(value))
+    plain = next((kind for kind in _CONSTANTS if isinstance(value, kind)), None)
+    return None if plain is None else str(plain.__repr__(value))
+
+
+def _inside(value: Any, within: tuple[int, ...]) -> str | None:
+    """What stands between a collection's brackets; None if something in it is no constant, or if it is long."""
+    if len(value) > LONGEST_CONSTANT:
+        return None
+    parts: list[str] = []
+    for each in value.items() if isinstance(value, dict) else zip(value, strict=True):
+        sources = [_constant(part, within) for part in each]
+        if None in sources:
+            return None
+        parts.append(": ".join(map(str, sources)))
+    # A set's order differs from process to process.
+    return "".join(f"{part}, " for part in (sorted(parts) if isinstance(value, set | frozenset) else parts))
 
 
 def _renamed(known: str, name: str) -> str:

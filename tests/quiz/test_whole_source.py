@@ -18,6 +18,10 @@ ROOM = 20_000
 FACTOR, SEVERAL = 3, (1, 2.5, "x")
 HUGE = "x" * 1000
 ENDLESS, LOW, PAIR = math.inf, float("-inf"), (math.nan, (True, None))
+RATES, BY_NAME, NONE = [0.1, [0.2, None]], {"a": [1, 2], 3: {"b": ()}}, []
+KNOWN, FROZEN, EMPTY = {"x", "y", 2}, frozenset({1, (2, 3)}), set()
+LOOP: list[Any] = []
+LOOP.append(LOOP)
 FIVE, COLOR = np.float64(5), IntEnum("Color", ["RED"]).RED  # type: ignore[attr-defined]
 
 
@@ -80,6 +84,14 @@ def uses_odd_constants(number: int) -> Any:
     return number < ENDLESS, number > LOW, math.isnan(PAIR[0]), PAIR[1], FIVE + 1, COLOR + 1
 
 
+def uses_collections(number: int) -> Any:
+    return RATES[1], BY_NAME["a"][0] + number, BY_NAME[3], NONE, number in KNOWN, "x" in KNOWN, (2, 3) in FROZEN, EMPTY
+
+
+def uses_what_is_in_itself(number: int) -> Any:
+    return number + FACTOR or LOOP
+
+
 def uses_the_hostile(number: int) -> Any:
     return HOSTILE, number
 
@@ -94,7 +106,15 @@ def uses_what_is_not_there(number: int) -> Any:
 
 @pytest.mark.parametrize(
     "function",
-    [uses_imports, uses_helpers, uses_the_course, uses_odd_constants, uses_what_is_not_there],
+    [
+        uses_imports,
+        uses_helpers,
+        uses_the_course,
+        uses_odd_constants,
+        uses_collections,
+        uses_what_is_in_itself,
+        uses_what_is_not_there,
+    ],
 )
 def test_its_source_alone_does_the_same(function: Callable[..., Any]) -> None:
     namespace: dict[str, Any] = {"__name__": "elsewhere"}
@@ -105,6 +125,11 @@ def test_its_source_alone_does_the_same(function: Callable[..., Any]) -> None:
 def test_what_it_does_not_use_stays_out() -> None:
     source = whole_source(uses_imports, ROOM)
     assert "Counter" not in source and "halves" not in source and source.count("import math\n") == 1
+
+
+def test_a_set_is_written_in_one_order() -> None:
+    source = whole_source(uses_collections, ROOM)
+    assert "KNOWN = set(['x', 'y', 2, ])\n" in source and "EMPTY = set([])\n" in source
 
 
 def test_a_function_inside_another_takes_what_it_closes_over() -> None:
