@@ -46,7 +46,7 @@ def trace(
     The loop does exactly what it does without a tape. Tapes can be nested.
     ValueError, in one sentence, for what cannot be followed.
     """
-    _check_objects(model, optimizer, scheduler, count, watch)
+    _check_objects(model, optimizer, scheduler, count, scaler, watch)
     for name, value in (
         ("accumulation_steps", accumulation_steps),
         ("micro_batches_per_epoch", micro_batches_per_epoch),
@@ -62,7 +62,7 @@ def trace(
     return Tape(Recorder(model, looks, count), given, language)
 
 
-def _check_objects(model: Any, optimizer: Any, scheduler: Any, count: Any, watch: Any) -> None:
+def _check_objects(model: Any, optimizer: Any, scheduler: Any, count: Any, scaler: Any, watch: Any) -> None:
     """ValueError for an object of another kind than is asked for."""
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model must be a torch.nn.Module, not {_kind(model)}")
@@ -74,6 +74,8 @@ def _check_objects(model: Any, optimizer: Any, scheduler: Any, count: Any, watch
         raise ValueError(f"the scheduler must be a torch learning-rate scheduler, not {_kind(scheduler)}")
     if count is not None and not callable(count):
         raise ValueError(f"count must be a function, not {_kind(count)}")
+    if scaler is not None and (isinstance(scaler, type) or not hasattr(scaler, "get_scale")):
+        raise ValueError(f"the scaler must be a torch.amp.GradScaler, not {_kind(scaler)}")
     if not isinstance(watch, Sequence):
         raise ValueError(f"watch must be a list of torch modules, not {_kind(watch)}")
     for module in watch:

@@ -219,6 +219,12 @@ def test_objects_of_another_kind_are_refused_in_a_sentence(objects: tuple[Any, .
         trace(*objects)
 
 
+@pytest.mark.parametrize("scaler", [2.0, torch.amp.GradScaler, net()])
+def test_so_is_a_scaler(scaler: Any) -> None:
+    with pytest.raises(ValueError, match=r"^the scaler must be a torch\.amp\.GradScaler, not "):
+        trace(net(), scaler=scaler)
+
+
 def test_a_model_without_parameters_is_refused() -> None:
     with pytest.raises(ValueError, match="no parameters"):
         trace(nn.ReLU())
