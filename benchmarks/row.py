@@ -21,7 +21,7 @@ class Row:
     value: float
     """The figure, in `unit`."""
     unit: str
-    """s, ms, µs, MiB, GiB, %, runs, or x for a ratio."""
+    """s, ms, µs, /s, MiB, GiB, %, runs, batches, or x for a ratio."""
     quartiles: tuple[float, float] | None = None
     """Half of the measurements lie between these two, in `unit`."""
     at_most: float | None = None

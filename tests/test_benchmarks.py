@@ -21,7 +21,7 @@ from gradacc_lessons.tasks import digits
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = [benchmark.__name__ for benchmark in BENCHMARKS]
-FIGURE = re.compile(r"^  \S.*  -?\d[\d.e-]* (s|ms|µs|x|%|MiB|GiB|runs|batches)( |$)", re.MULTILINE)
+FIGURE = re.compile(r"^  \S.*  -?\d[\d.e-]* (s|ms|µs|/s|x|%|MiB|GiB|runs|batches)( |$)", re.MULTILINE)
 NEEDS = {
     "loops": {"accelerate", "lightning"},
     "memory_of_seven_billion": {"transformers"},

@@ -1,6 +1,7 @@
 """The picture of an item analysis: what was right, the commonest mistake, and how well a question discriminates."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -105,31 +106,28 @@ def sentence(items: pd.DataFrame) -> Text:
     if items.empty:
         return Text("Nobody has answered.", "Niemand heeft geantwoord.")
     most, hardest = int(items["n"].max()), items.iloc[int(items["difficulty"].argmin())]
-    parts = [
-        Text(
-            f"Learners: {most}. Questions: {len(items)}. The hardest is {hardest['question']}: "
-            f"{hardest['difficulty']:.0%} of its points.",
-            f"Leerlingen: {most}. Vragen: {len(items)}. De moeilijkste is {hardest['question']}: "
-            f"{hardest['difficulty']:.0%} van de punten.",
+    first = Text(
+        f"Learners: {most}. Questions: {len(items)}. The hardest is {hardest['question']}: "
+        f"{hardest['difficulty']:.0%} of its points.",
+        f"Leerlingen: {most}. Vragen: {len(items)}. De moeilijkste is {hardest['question']}: "
+        f"{hardest['difficulty']:.0%} van de punten.",
+    )
+    return joined([first, *_about_mistakes(items), *_about_wording(items)])
+
+
+def _about_mistakes(items: pd.DataFrame) -> Iterator[Text]:
+    common = items[items["mistake_share"] >= COMMON].sort_values("mistake_share", ascending=False).head(3)
+    listed = ", ".join(f"{row.mistake} ({row.mistake_share:.0%}, {row.question})" for row in common.itertuples())
+    if len(common) == 1:
+        yield Text(f"The commonest mistake is {listed}.", f"De meest gemaakte fout is {listed}.")
+    elif listed:
+        yield Text(f"The commonest mistakes are {listed}.", f"De meest gemaakte fouten zijn {listed}.")
+
+
+def _about_wording(items: pd.DataFrame) -> Iterator[Text]:
+    names = ", ".join(items[(items["discrimination"] < LOW) & (items["difficulty"] < EASY)]["question"])
+    if names:
+        yield Text(
+            f"Look at the wording of {names}: whoever knows the rest does not do clearly better there.",
+            f"Kijk naar de formulering van {names}: wie de rest weet, doet het daar niet duidelijk beter.",
         )
-    ]
-    common = items[items["mistake_share"] >= COMMON].sort_values("mistake_share", ascending=False)
-    if len(common):
-        listed = ", ".join(
-            f"{row.mistake} ({row.mistake_share:.0%}, {row.question})" for row in common.head(3).itertuples()
-        )
-        parts.append(
-            Text(f"The commonest mistakes are {listed}.", f"De meest gemaakte fouten zijn {listed}.")
-            if len(common) > 1
-            else Text(f"The commonest mistake is {listed}.", f"De meest gemaakte fout is {listed}.")
-        )
-    low = items[(items["discrimination"] < LOW) & (items["difficulty"] < EASY)]["question"]
-    if len(low):
-        names = ", ".join(low)
-        parts.append(
-            Text(
-                f"Look at the wording of {names}: whoever knows the rest does not do clearly better there.",
-                f"Kijk naar de formulering van {names}: wie de rest weet, doet het daar niet duidelijk beter.",
-            )
-        )
-    return joined(parts)
