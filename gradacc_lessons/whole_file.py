@@ -48,10 +48,11 @@ def _put_where_none_is(fresh: Path, file: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold every other process that asks for the same folder; OSError after BUSY_SECONDS, or if the disk refuses.
+def alone(folder: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
+    """Hold every other process that asks for the same folder; OSError if the disk refuses.
 
-    A lock of SQLite's own ends with its process.
+    TimeoutError, an OSError too, if another process holds it for more than `patience` seconds. A lock of SQLite's own
+    ends with its process.
     """
     lock = folder / LOCK
     if lock.exists() and lock.stat().st_size:
@@ -60,9 +61,10 @@ def alone(folder: Path) -> Iterator[None]:
         os.truncate(lock, 0)
     with ExitStack() as held:
         try:
-            db = held.enter_context(closing(sqlite3.connect(lock, timeout=BUSY_SECONDS, isolation_level=None)))
+            db = held.enter_context(closing(sqlite3.connect(lock, timeout=patience, isolation_level=None)))
             db.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
-            raise OSError(None, str(error), str(lock)) from error
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            raise (TimeoutError if busy else OSError)(None, str(error), str(lock)) from error
         yield
         db.execute("ROLLBACK")

@@ -24,8 +24,8 @@ from gradacc_lessons.canonical import JsonError, canonical, read
 from gradacc_lessons.certificate.problem import need_extra
 from gradacc_lessons.classroom.codes import CLASS_ID, ClassCode, code_for, new_class_id
 from gradacc_lessons.classroom.problem import ClassError
-from gradacc_lessons.classroom.roster import Learner, read_roster
-from gradacc_lessons.classroom.tables import as_csv
+from gradacc_lessons.classroom.roster import Learner, read_roster, roster_in
+from gradacc_lessons.classroom.tables import as_csv, bytes_of_table
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import load_bank
 from gradacc_lessons.quiz.questions import Bank
@@ -116,29 +116,36 @@ class ClassFolder:
 def new_class(folder: Path, roster: Path, bank: Path | None = None) -> ClassFolder:
     """Make a class in a new folder. ClassError, BankError or OSError leave no folder behind."""
     need_extra()
-    learners = read_roster(roster)
-    if not learners:
+    people = bytes_of_table(roster)  # read once: it may be a pipe
+    if not roster_in(people, roster):
         raise ClassError("roster", f"{roster} names no learner", f"in {roster} staat geen leerling")
     banks = sorted(bank.glob("[0-9][0-9]_*.yaml")) if bank else []
     if bank and not banks:
         raise ClassError("bank", f"there is no bank NN_lesson.yaml in {bank}", f"in {bank} staat geen NN_les.yaml")
     for file in banks:
         load_bank(file)
-    folder.mkdir(mode=0o700, parents=True)  # FileExistsError: a class is never written over
     try:
-        return _furnish(folder, roster, banks)
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        raise ClassError(
+            "exists",
+            f"{folder} is there already, and a class is never written over; choose another name",
+            f"{folder} bestaat al, en over een klas wordt nooit heen geschreven; kies een andere naam",
+        ) from None
+    try:
+        return _furnish(folder, people, banks)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _furnish(folder: Path, roster: Path, banks: list[Path]) -> ClassFolder:
+def _furnish(folder: Path, roster: bytes, banks: list[Path]) -> ClassFolder:
     from gradacc_lessons.certificate.keys import own_key
 
     made = ClassFolder(folder, new_class_id(), folder.name)
     about = {"format": FORMAT, "version": VERSION, "id": made.id, "name": made.name}
     (folder / "class.json").write_bytes(canonical(about) + b"\n")
-    write_whole(folder / "roster.csv", roster.read_bytes(), private=True)
+    write_whole(folder / "roster.csv", roster, private=True)
     write_whole(folder / "class.key", secrets.token_hex(KEY_BYTES).encode() + b"\n", private=True)
     own_key(folder / "teacher.pem")
     (folder / "bank").mkdir()

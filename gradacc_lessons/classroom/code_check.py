@@ -1,6 +1,7 @@
 """Grading the source of a function that was handed in: it runs in the sandbox, and nowhere else."""
 
 import re
+import time
 import unicodedata
 
 from gradacc_lessons.classroom import sandbox
@@ -12,8 +13,8 @@ from gradacc_lessons.quiz.exercises import EXERCISES
 from gradacc_lessons.quiz.grade import Grade, fill, no_answer
 from gradacc_lessons.text import LANGUAGES, Text
 
-MOST_RUNS, MOST_TIMEOUTS = 60, 3
-"""Of one submission: how many sources are run, and how many may run until they are ended."""
+MOST_RUNS, MOST_TIMEOUTS, MOST_SECONDS = 60, 3, 300.0
+"""Of one submission: how many sources are run, how many may run until they are ended, and how long all may take."""
 LONGEST_SAID = 600
 """Characters of a sentence about code; the code may have written some of them."""
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
@@ -43,17 +44,18 @@ class CodeCheck:
     def __init__(self, kind: CodeRun) -> None:
         self.kind = kind
         self.asked = False
-        self._runs = self._timeouts = 0
+        self._runs, self._timeouts, self._seconds = 0, 0, 0.0
 
     def __call__(self, exercise: str, source: str) -> Grade:
         """The grade of a source. SandboxError if the sandbox does not work; never raises because of the source."""
         self.asked = True
         if self.kind not in ("sandbox", "unsafe"):
             return no_answer(NO_SANDBOX)
-        if self._runs >= MOST_RUNS or self._timeouts >= MOST_TIMEOUTS:
+        if self._runs >= MOST_RUNS or self._timeouts >= MOST_TIMEOUTS or self._seconds >= MOST_SECONDS:
             return Grade(0.0, False, TOO_MUCH, "too_much")
-        self._runs += 1
+        began = time.monotonic()
         grade = _checked(exercise, source)
+        self._runs, self._seconds = self._runs + 1, self._seconds + time.monotonic() - began
         self._timeouts += grade.mistake == TIMED_OUT
         return Grade(grade.fraction, grade.correct, _tidy(grade.feedback), grade.mistake, grade.counted)
 

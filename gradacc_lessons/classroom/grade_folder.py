@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from gradacc_lessons import __version__
@@ -28,6 +28,7 @@ from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.results import RESULTS_NAME, CodeRun, FileResult, result_from
 from gradacc_lessons.classroom.same_work import compared
 from gradacc_lessons.detective import client, limits
+from gradacc_lessons.whole_file import alone
 
 PIECE = 4
 """Files that one process takes at a time."""
@@ -72,13 +73,39 @@ def grade_folder(
     missing = sandbox.missing()
     kind: CodeRun = "sandbox" if missing is None else "unsafe" if unsafe else "refused"
     to.mkdir(parents=True, exist_ok=True)
+    with _alone(to):
+        counts, resumed = _grade_all(of_class, folder, kind, names, jobs or _cores(), to, tell)
+    return Summary(to / RESULTS_NAME, counts, kind, missing, resumed)
+
+
+@contextmanager
+def _alone(to: Path) -> Iterator[None]:
+    """Hold the folder of the results; ClassError if another grading does."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone(to, patience=0.0))
+        except TimeoutError:
+            raise ClassError(
+                "busy",
+                f"another `gradacc class grade` writes to {to}; wait until it is done, or name another folder with "
+                "--to",
+                f"een andere `gradacc class grade` schrijft naar {to}; wacht tot die klaar is, of noem een andere map "
+                "met --to",
+            ) from None
+        yield
+
+
+def _grade_all(
+    of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str], jobs: int, to: Path, tell: Tell
+) -> tuple[Counter[str], int]:
+    """Grade these files; how many have which status, and how many had been graded before."""
     journal = Journal(to / NAME, _what(of_class, kind))
     try:
-        done = [name for name in names if name in journal.entries and _unchanged(folder, name, journal)]
-        left = [name for name in names if name not in set(done)]
+        done = {name for name in names if name in journal.entries and _unchanged(folder, name, journal)}
+        left = [name for name in names if name not in done]
         count = len(done)
         tell(count, len(names))
-        for lines in _graded(of_class, folder, kind, left, jobs or _cores()):
+        for lines in _graded(of_class, folder, kind, left, jobs):
             for name, line in lines:
                 journal.add(name, line)
             count += len(lines)
@@ -88,7 +115,7 @@ def grade_folder(
         journal.close()
         raise
     journal.close(done=True)
-    return Summary(to / RESULTS_NAME, counts, kind, missing, len(done))
+    return counts, len(done)
 
 
 def _what(of_class: ClassFolder, kind: CodeRun) -> dict[str, object]:
@@ -124,15 +151,33 @@ def _graded(of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str]
         return
     begin = (of_class.folder, folder, kind, os.getpid())
     # "spawn", as a fork of a process with threads may hang; each process has a sandboxed worker of its own.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, begin)
+    pool, others = ProcessPoolExecutor(jobs, get_context("spawn"), _begin, begin), set(active_children())
     try:
-        running = {pool.submit(_grade, piece) for piece in islice(pieces, AHEAD * jobs)}
+        with _no_interrupt():
+            running = {pool.submit(_grade, piece) for piece in islice(pieces, AHEAD * jobs)}
         while running:
             ended, running = wait(running, return_when=FIRST_COMPLETED)
             running |= {pool.submit(_grade, piece) for piece in islice(pieces, len(ended))}
             yield from (_lines(each) for each in ended)
+    except BaseException:  # what they are at may take minutes
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """The keyboard's interrupt waits meanwhile, and does not reach processes that start here until they can bear it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _graded_here(grader: Grader, kind: CodeRun, pieces: Iterable[list[str]]) -> Iterator[Lines]:
@@ -165,7 +210,7 @@ _GRADER: Grader | None = None
 def _begin(class_folder: Path, folder: Path, kind: CodeRun, parent: int) -> None:
     """What each process of the pool does first."""
     global _GRADER
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop, and ends this process
     limits.end_with(parent)
     if kind in ("sandbox", "unsafe"):
         sandbox.use(kind)

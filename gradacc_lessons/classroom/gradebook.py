@@ -19,6 +19,7 @@ from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.results import FileResult
 from gradacc_lessons.classroom.roster import Learner
 from gradacc_lessons.classroom.tables import NOTHING, as_csv
+from gradacc_lessons.whole_file import write_whole
 
 MOST = 100
 """Points of each lesson in a gradebook."""
@@ -77,5 +78,5 @@ def write_gradebooks(of_class: ClassFolder, results: Iterable[FileResult], folde
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / "canvas.csv": book.canvas(), folder / "moodle.csv": book.moodle()}
     for file, content in files.items():
-        file.write_bytes(content)
+        write_whole(file, content)
     return list(files)

@@ -99,10 +99,22 @@ class Grader:
 def _lesson(bank: Bank, digest: str, results: Results) -> LessonResult:
     best = results.best
     take, points, of = (best.number, best.points, best.of) if best else (1, 0.0, sum(q.points for q in bank.counted))
-    # Code that was not run does not count; that it was handed in is shown all the same.
-    kept = [each for each in results.answers if each.counts or bank.question(each.question).kind == "code"]
-    answers = [_answer(bank, each, said=each.take == take) for each in kept]
+    answers = [_answer(bank, each, said=each.take == take) for each in _kept(bank, results)]
     return LessonResult(bank.lesson, digest, take, points, of, results.share, results.passed, tuple(answers))
+
+
+def _kept(bank: Bank, results: Results) -> list[Regraded]:
+    """An answer for each question and take that may count; of tries at code the best, and of equals the earliest.
+
+    Code that was not run does not count; that it was handed in is shown all the same.
+    """
+    kept: dict[tuple[int, str], Regraded] = {}
+    for each in results.answers:
+        if each.counts or bank.question(each.question).kind == "code":
+            before = kept.setdefault((each.take, each.question), each)
+            if each.grade.fraction > before.grade.fraction:
+                kept[each.take, each.question] = each
+    return list(kept.values())
 
 
 def _answer(bank: Bank, answer: Regraded, *, said: bool) -> AnswerResult:

@@ -3,7 +3,8 @@
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from itertools import islice
+from pathlib import Path
 
 from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.submission import MOST_BYTES, too_large
@@ -20,10 +21,13 @@ def files(folder: Path) -> list[str]:
     """
     if not folder.is_dir():
         raise ClassError("no_folder", f"there is no folder {folder}", f"er is geen map {folder}")
-    found = []
-    for name in _below(folder, PurePosixPath()):
-        found.append(name)
-        if len(found) > MOST_FILES:
+    found, folders, seen = list[str](), [""], 0
+    while folders:  # not by recursion: somebody's archive may nest deeper than Python's stack
+        at = folders.pop()
+        for name, is_folder in _entries(folder, at):
+            (folders if is_folder else found).append(f"{at}/{name}" if at and name else at or name)
+            seen += 1
+        if seen > MOST_FILES:
             raise ClassError(
                 "too_many",
                 f"{folder} holds more than {MOST_FILES:,} files; name the folder with what was handed in",
@@ -32,15 +36,20 @@ def files(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _below(folder: Path, at: PurePosixPath) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name in IGNORED:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder / entry.name, at / entry.name)
-            else:
-                yield str(at / entry.name)
+def _entries(folder: Path, at: str) -> Iterator[tuple[str, bool]]:
+    """What is in the folder `at` below `folder`: names, and whether each is a folder.
+
+    A folder that may not be looked into counts as a file of its own, which cannot be read either.
+    """
+    try:
+        with os.scandir(os.path.join(folder, at)) as entries:
+            for entry in islice(entries, MOST_FILES + 1):
+                if not entry.name.startswith(".") and entry.name not in IGNORED:
+                    yield entry.name, entry.is_dir(follow_symlinks=False)
+    except OSError:
+        if not at:
+            raise
+        yield "", False
 
 
 def read_file(folder: Path, name: str) -> bytes:
@@ -52,16 +61,23 @@ def read_file(folder: Path, name: str) -> bytes:
     try:
         descriptor = os.open(folder / name, flags)
     except OSError:
-        if (folder / name).is_symlink():
+        if os.path.islink(folder / name):
             raise _not_plain() from None
-        raise ClassError("unreadable", "It cannot be opened.", "Het is niet te openen.") from None
+        raise _unreadable() from None
     with os.fdopen(descriptor, "rb") as stream:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise _not_plain()
         if about.st_size > MOST_BYTES:
             raise too_large()
-        return stream.read(MOST_BYTES + 1)
+        try:
+            return stream.read(MOST_BYTES + 1)
+        except OSError:  # a damaged disk, a share that has gone
+            raise _unreadable() from None
+
+
+def _unreadable() -> ClassError:
+    return ClassError("unreadable", "It cannot be opened and read.", "Het is niet te openen en te lezen.")
 
 
 def _not_plain() -> ClassError:

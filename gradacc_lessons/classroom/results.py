@@ -17,7 +17,8 @@ grading the same folder again gives the same bytes. `read_results` gives them ba
         "bank": "9f2c…",                    digest of the bank that it was graded with
         "take": 2,                          the take that counts: the best, of equals the earliest
         "points": 8.5, "of": 10.0, "share": 0.85, "passed": true,     of that take
-        "answers": [                        every answer that may count, in the order in which they were given
+        "answers": [                        one for each question and take, in the order in which they were given;
+                                            of tries at code the best
           {"question": "who-divides", "kind": "choice", "take": 1,
            "value": "option-id",            the answer; of code the SHA-256 of its source
            "fraction": 0.0,                 share of the question's points, 0 to 1
@@ -100,7 +101,7 @@ class LessonResult:
     passed: bool
     """Whether that reaches the pass mark."""
     answers: tuple[AnswerResult, ...]
-    """Every answer that may count, of every take."""
+    """One for each question of every take; of tries at code the best."""
 
     def counting(self) -> dict[str, AnswerResult]:
         """The best answer to each question in the take that counts; of equals, the earliest."""

@@ -61,19 +61,20 @@ def _same_learner(names: list[str], entries: Mapping[str, Entry], verdicts: Verd
     for name in names:
         if name == last:
             continue
-        if entries[name].checksum == entries[last].checksum:
-            verdicts[name] = "copied", _copied(last)
-        else:
-            verdicts[name] = (
-                "superseded",
-                Remark(
-                    "superseded",
-                    Text(
-                        f"The same learner wrote {shown(last)} later, and that counts.",
-                        f"Dezelfde leerling schreef later {shown(last)}, en dat telt.",
-                    ),
-                ),
-            )
+        same = entries[name].checksum == entries[last].checksum
+        verdicts[name] = ("copied", _copied(last)) if same else ("superseded", _superseded(last, entries[last].written))
+
+
+def _superseded(name: str, written: str) -> Remark:
+    """The times are those of the learner's clock, which may be wrong: the teacher sees them."""
+    when = written[:16].replace("T", " ")
+    return Remark(
+        "superseded",
+        Text(
+            f"The same learner wrote {shown(name)} later ({when}), and that counts.",
+            f"Dezelfde leerling schreef later ({when}) {shown(name)}, en dat telt.",
+        ),
+    )
 
 
 def _copied(name: str) -> Remark:

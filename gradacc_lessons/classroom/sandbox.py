@@ -5,6 +5,7 @@ locked in once more by itself (detective.jail). What comes back is read with dis
 """
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -31,6 +32,8 @@ NEEDED = ("quiz/judge_*.py", "quiz/try_*.py", "quiz/examine_parts.py", "detectiv
 """Modules with which functions are tried out over there: loaded once, before any code that was handed in."""
 HIDDEN = ("quiz/exercises*.py", "quiz/__pycache__/exercises*", "detective/oracle.py", "detective/__pycache__/oracle*")
 """Files of the course that hold right answers; over there they are empty."""
+_NO_FILE = re.compile(r"<[^/\\]*>")
+"""What stands in place of a file's name where code was in none; a name between < and > may be a path all the same."""
 MOST_ANSWER = 2**20
 """Bytes of an answer; an honest one takes some 100 kB."""
 
@@ -96,7 +99,7 @@ class Sandboxed(Worker):
 
 def _without_files(header: dict[str, Any]) -> dict[str, Any]:
     """Messages quote the line of a file that an answer names: not of a file of this machine."""
-    if header.get("file") is not None and not str(header["file"]).startswith("<"):
+    if header.get("file") is not None and not _NO_FILE.fullmatch(str(header["file"])):
         return {**header, "file": None, "line": None}
     return header
 
@@ -165,8 +168,11 @@ def _ways() -> list[list[str]]:
         # Root binds folders that only it may read, and becomes nobody inside; else nobody starts it.
         inside = [*become, "--bounding-set=-all", "--inh-caps=-all"]
         ways = [[program, *spaces, "--cap-drop", "ALL", *powers, *apart, *inside], [*become, *plain]]
-    # Root of a user namespace, as some containers have it, is somebody else outside, and limits bind it.
-    return ways if _is_root_of_the_machine() else [*ways, plain]
+    if _is_root_of_the_machine():
+        return ways
+    # Root of a user namespace, as some containers have it, is somebody else outside, and limits bind it. Inside it must
+    # not be called root: a check may not map root into a namespace of its own.
+    return [*ways, [*plain, "--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]]
 
 
 def _is_root_of_the_machine() -> bool:
@@ -231,7 +237,8 @@ def _probe(prefix: list[str]) -> None:
         raise SandboxError(f"the sandbox does not start: {error}") from None
     if ended.returncode != 0 or ended.stdout.strip() != word:
         said = (ended.stderr.strip().splitlines() or ["the kernel allows no namespaces inside of it"])[-1]
+        folders = ", ".join(dict.fromkeys(map(str, (sys.base_prefix, sys.prefix, _package()))))
         raise SandboxError(
             f"the sandbox does not work here: {said[:200]}. It needs user namespaces, and Python and the course in"
-            f" folders that every user may read; they are in {sys.prefix} and {_package()}"
+            f" folders that every user may read; they are in {folders}"
         )

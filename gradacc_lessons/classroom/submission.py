@@ -30,9 +30,9 @@ MOST_PICKED, LONGEST_PICK = 50, 200
 """Of an answer that is a list: how many it may hold, and how long each may be."""
 COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"(\xb5/\xfd", b"Rar!")
 """How files begin that hold more than they are large."""
-_LESSON, _QUESTION = re.compile(r"\d\d_[a-z0-9_]{1,60}"), re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+_LESSON, _QUESTION = re.compile(r"[0-9]{2}_[a-z0-9_]{1,60}"), re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 _HANDLE, _DIGEST = re.compile(r"[0-9a-f]{16}"), re.compile(r"[0-9a-f]{64}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)", re.ASCII)
 _KEYS = ("format", "version", "class", "learner", "written", "versions", "lessons", "checksum", "proof")
 
 

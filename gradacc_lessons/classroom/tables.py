@@ -1,5 +1,6 @@
 """CSV as teachers have it: read in any of the usual ways of writing it, written so that no spreadsheet runs it."""
 
+import codecs
 import csv
 import io
 import re
@@ -20,15 +21,24 @@ _A_NUMBER = re.compile(r"-?(\d+(\.\d+)?)?", re.ASCII)
 def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
     """The names of a CSV file's columns and its rows by them, without spaces around anything.
 
-    UTF-8 with or without a mark, or else Windows-1252; commas, semicolons or tabs. ClassError if it cannot be read.
+    UTF-8 with or without a mark, UTF-16 with one, or else Windows-1252; commas, semicolons or tabs. ClassError if it
+    cannot be read.
     """
-    if file.stat().st_size > MOST_BYTES:
+    return table_in(bytes_of_table(file), file)
+
+
+def bytes_of_table(file: Path) -> bytes:
+    """The bytes of a table, read once; ClassError if it is too large."""
+    with file.open("rb") as stream:
+        raw = stream.read(MOST_BYTES + 1)  # what a device or a pipe says of its size is not true
+    if len(raw) > MOST_BYTES:
         raise ClassError("table", f"{file} is too large for a table", f"{file} is te groot voor een tabel")
-    raw = file.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = raw.decode("cp1252", errors="replace")
+    return raw
+
+
+def table_in(raw: bytes, file: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """The same of bytes that were read from `file`."""
+    text = _text_of(raw)
     heading = text.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)
     try:
@@ -41,6 +51,15 @@ def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
         {name.strip(): (value or "").strip() for name, value in row.items() if isinstance(name, str) and _text(value)}
         for row in rows
     ]
+
+
+def _text_of(raw: bytes) -> str:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", errors="replace")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", errors="replace")
 
 
 def _text(value: object) -> bool:

@@ -51,6 +51,8 @@ def unpack(frame: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
                 raise WireError(f"the array {name!r} is cut off")
             arrays[str(name)] = np.frombuffer(frame, np.float64, size, body).reshape(shape)
             body += 8 * size
+        if body != len(frame):
+            raise WireError("there is more behind it")
     except (struct.error, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise WireError(str(error)) from error
     return header, arrays

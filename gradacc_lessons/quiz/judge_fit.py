@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from gradacc_lessons.quiz.call_in_child import call_in_child, followed_by, whole_pair
+from gradacc_lessons.quiz.call_in_child import Returned, call_in_child, followed_by, number, whole_pair
 from gradacc_lessons.quiz.examine_parts import FAULTS, PLANNED_BUDGET, PLANNED_TARGET, examine
 from gradacc_lessons.quiz.exercise import Exercise, did_not_return
 from gradacc_lessons.quiz.grade import Grade, fill
@@ -59,16 +60,30 @@ class PartsCheck:
     """A function that returns functions: they are tried out, and planned, in the process that they live in."""
 
     def __call__(self, exercise: Exercise, function: Callable[..., Any]) -> Grade:
-        returned = call_in_child(followed_by(function, examine), [()], lambda value: value, SECONDS)
+        returned = call_in_child(followed_by(function, examine), [()], _examined, SECONDS)
+        if returned.problem is None and returned.values == [None]:
+            returned = Returned([], "ended", "it answered in place of its check")
         if returned.problem is not None:
             return did_not_return(exercise, returned)
         verdict, *figures = returned.values[0]
-        fault = list(FAULTS)[int(verdict) - 1] if verdict else None
+        fault = list(FAULTS)[verdict - 1] if verdict else None
         if fault is not None:
             shown = dict(zip("ab", figures, strict=False))
             seen = FAULTS[fault].seen
             return not_yet(fault, FAULTS[fault].words, fill(seen, shown) if seen else None)
         return Grade(1.0, True, _as_planned(*figures))
+
+
+def _examined(value: Any) -> list[Any] | None:
+    """What came back, if `examine` may have said it: N decides how much is written about a plan."""
+    if not isinstance(value, list) or not value or any(number(each) is None for each in value):
+        return None
+    verdict, *figures = value
+    if verdict not in range(len(FAULTS) + 1) or not all(map(isfinite, map(float, figures))):
+        return None
+    if verdict == 0 and (len(figures) != 3 or figures[0] not in range(1, PLANNED_TARGET + 1)):
+        return None
+    return [int(verdict), *figures]
 
 
 def _as_planned(accumulation_steps: float, predicted: float, measured: float) -> Text:

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,7 @@ def test_two_classes_have_nothing_in_common(tmp_path: Path) -> None:
         "Student ID\tNaam\ns1\tZoë\n",
         '"SIS User ID","Student"\n"s1","Zoë"\n\n',
         "name;studentnummer\nZoë; s1 \n".encode("cp1252"),
+        "id\tname\r\ns1\tZoë\r\n".encode("utf-16"),  # as Excel's "Unicode text"
     ],
 )
 def test_rosters_as_schools_write_them(tmp_path: Path, content: str | bytes) -> None:
@@ -89,9 +91,29 @@ def test_a_roster_that_cannot_be_used_leaves_no_class(tmp_path: Path, content: s
     assert refused.value.text.nl != refused.value.text.en and not (tmp_path / "class").exists()
 
 
+def test_an_id_holds_nothing_that_cannot_be_seen_and_a_name_may(tmp_path: Path) -> None:
+    for sign in ("\u200b", "\u202e", "\ufeff", "\u00ad"):
+        with pytest.raises(ClassError, match=r"line 3: the id .* invisible"):
+            read_roster(_roster(tmp_path, f"id,name\ns1,Ada\ns1{sign},Eve\n"))
+    (learner,) = read_roster(_roster(tmp_path, "id,name\ns1,\u0645\u062d\u200c\u0631\u0636\n"))
+    assert "\u200c" in learner.name
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_roster_out_of_a_pipe_is_read_once_and_one_without_end_not_to_the_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "roster"
+    os.mkfifo(pipe)
+    feeding = threading.Thread(target=pipe.write_bytes, args=(b"id\na\n",))
+    feeding.start()
+    assert list(new_class(tmp_path / "class", pipe).learners) == ["a"]
+    feeding.join()
+    with pytest.raises(ClassError, match="too large"):
+        new_class(tmp_path / "other", Path("/dev/zero"))
+
+
 def test_a_class_is_never_written_over(autumn: ClassFolder, tmp_path: Path) -> None:
     before = autumn.key
-    with pytest.raises(FileExistsError):
+    with pytest.raises(ClassError, match="is there already"):
         new_class(autumn.folder, _roster(tmp_path, "id\na\n"))
     assert open_class(autumn.folder).key == before
 

@@ -18,6 +18,7 @@ from gradacc_lessons.classroom.grade_folder import grade_folder
 from gradacc_lessons.classroom.grading import Grader
 from gradacc_lessons.classroom.inbox import files
 from gradacc_lessons.classroom.journal import NAME, Entry, Journal, line_of
+from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.results import FileResult, read_results
 from gradacc_lessons.classroom.same_work import compared
 from gradacc_lessons.quiz.exercises import EXERCISES
@@ -129,6 +130,21 @@ def test_what_changed_meanwhile_is_graded_anew(autumn: ClassFolder, inbox: Path,
     assert summary.resumed == 5 and _by_file(summary.file)["junk.json"].status == "graded"
 
 
+def test_a_second_grading_into_the_same_folder_is_told_to_wait(
+    autumn: ClassFolder, inbox: Path, tmp_path: Path
+) -> None:
+    whole = grade_folder(autumn, inbox, to=tmp_path / "out", jobs=1).file.read_bytes()
+    refused = []
+
+    def meanwhile(done: int, total: int) -> None:
+        with pytest.raises(ClassError, match="another `gradacc class grade` writes to") as error:
+            grade_folder(autumn, inbox, to=tmp_path / "out", jobs=1)
+        refused.append(error.value.text.nl)
+
+    assert grade_folder(autumn, inbox, to=tmp_path / "out", jobs=1, tell=meanwhile).file.read_bytes() == whole
+    assert refused and "wacht tot die klaar is" in refused[0]
+
+
 def test_a_journal_of_something_else_is_not_used(tmp_path: Path) -> None:
     line = line_of("a.json", _graded_as("a.json"))
     for what in ({"version": 1}, {"version": 2}):
@@ -155,6 +171,7 @@ def test_of_one_learners_files_only_the_last_counts_however_many() -> None:
     verdicts, notes = compared(entries)
     assert {name: status for name, (status, _) in verdicts.items()} == {"a.json": "superseded", "c.json": "superseded"}
     assert all("b.json" in remark.text.en for _, remark in verdicts.values()) and not notes
+    assert all("2026-01-05" in remark.text.nl for _, remark in verdicts.values()), "a clock that was wrong can be seen"
 
 
 def test_without_a_sandbox_code_is_refused_unless_unsafe(
@@ -240,3 +257,30 @@ def test_an_interrupt_from_the_keyboard_ends_in_order(autumn: ClassFolder, inbox
         _, said = process.communicate(timeout=60)
     assert process.returncode != 0 and "Traceback" not in said
     assert json.loads((tmp_path / "out" / NAME).read_bytes().splitlines()[0])
+
+
+@pytest.mark.long
+def test_an_interrupt_does_not_wait_for_code_that_sleeps(autumn: ClassFolder, tmp_path: Path) -> None:
+    need_sandbox()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(16):
+        tries = [("acc-write-loop", take, f"import time\ntime.sleep({8 + take / 100})\n") for take in range(1, 20)]
+        moment = f"2026-09-01T10:00:{number:02d}.000+00:00"
+        code = autumn.codes[f"s{number % 4 + 1}"]
+        (folder / f"{number}.json").write_bytes(handed_in(code, {"01_accumulate": tries}, moment=moment))
+    command = [sys.executable, "-m", "gradacc_lessons", "class", "grade", str(folder), "--class", str(autumn.folder)]
+    with subprocess.Popen(
+        [*command, "--to", str(tmp_path / "out"), "--jobs", "2"],
+        start_new_session=True, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        deadline = time.monotonic() + 60
+        while len(running := _below(process.pid)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to all of them
+        began = time.monotonic()
+        _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < 6 and "Traceback" not in said
+    while (left := [pid for pid in running if _alive(pid)]) and time.monotonic() - began < 6:
+        time.sleep(0.1)
+    assert not left

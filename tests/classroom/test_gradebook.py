@@ -1,7 +1,10 @@
 """Grades as Canvas and Moodle import them: no grade is not a 0, and no name is a formula."""
 
 import csv
+import errno
 import io
+import os
+from pathlib import Path
 
 import pytest
 from classroom.class_room import LESSON
@@ -99,3 +102,18 @@ def test_what_a_spreadsheet_would_run_is_text(cell: str) -> None:
 @pytest.mark.parametrize("cell", ["", "-", "-0.25", "-12", "85.00", "Ada", "s-1", "a=b"])
 def test_numbers_and_words_stay_as_they_are(cell: str) -> None:
     assert harmless(cell) == cell
+
+
+def test_a_full_disk_leaves_the_gradebook_of_before(
+    autumn: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (canvas, _) = write_gradebooks(autumn, [result("s1", share=0.85)], tmp_path)
+    before = canvas.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"canvas\.csv"):
+        write_gradebooks(autumn, [result("s1", share=0.10)], tmp_path)
+    assert canvas.read_bytes() == before and len(list(tmp_path.iterdir())) == 2

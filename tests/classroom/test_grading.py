@@ -1,6 +1,9 @@
 """Grading one file: from its answers and the learner's own numbers, whatever the file is and claims."""
 
+import errno
+import io
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -115,6 +118,48 @@ def test_links_pipes_and_folders_are_not_opened(autumn: ClassFolder, tmp_path: P
     results = [Grader(autumn, inbox, "refused").grade(name).result for name in names]
     assert [result.status for result in results] == ["graded"] + ["refused"] * 4
     assert all(result.reason and result.reason.id == "not_plain" for result in results[1:])
+
+
+def test_folders_nested_beyond_all_bounds_are_one_file_that_cannot_be_read(autumn: ClassFolder, tmp_path: Path) -> None:
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    (inbox / "good.json").write_bytes(handed_in(autumn.codes["s1"], {LESSON: [("small-choice", 1, "sums")]}))
+    at = os.open(inbox, os.O_RDONLY)
+    for _ in range(2200):  # deeper than Python's stack, and a longer path than the system takes
+        os.mkdir("n", dir_fd=at)
+        inner = os.open("n", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    try:
+        names = files(inbox)
+        results = [Grader(autumn, inbox, "refused").grade(name).result for name in names]
+    finally:
+        subprocess.run(["rm", "-rf", str(inbox)], check=True)
+    assert [result.status for result in results] == ["graded", "refused"]
+    assert results[1].reason is not None and results[1].reason.id == "unreadable"
+
+
+def test_a_file_that_stops_in_the_middle_costs_nobody_else_anything(
+    autumn: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(io.BytesIO):
+        def read(self, *_: object) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "a.json").write_bytes(b"{}")
+    monkeypatch.setattr(os, "fdopen", lambda descriptor, mode: os.close(descriptor) or Broken())
+    monkeypatch.setattr(os, "fstat", lambda descriptor: os.stat(tmp_path / "a.json"))
+    result = Grader(autumn, tmp_path, "refused").grade("a.json").result
+    assert result.reason is not None and result.reason.id == "unreadable"
+
+
+def test_thousands_of_tries_leave_a_result_that_can_be_read(autumn: ClassFolder, tmp_path: Path) -> None:
+    tries = [("small-code", 1, f"# {number}") for number in range(5000)]
+    result = _graded(autumn, tmp_path, handed_in(autumn.codes["s1"], {LESSON: tries}))
+    assert len(result.lessons[0].answers) == 1
+    (tmp_path / "results.jsonl").write_bytes(result.line())
+    assert list(read_results(tmp_path / "results.jsonl")) == [result]
 
 
 @pytest.mark.parametrize("name", ["=cmd|'calc'!A0.json", "..json", "a\nb.json", "-rf.json", "é" * 60, b"\xff\xfe.json"])

@@ -1,5 +1,6 @@
 """The learner's side: joining, taking the class's numbers, and writing the file, which the class grades as it was."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_only_ones_own_earlier_file_is_written_over(autumn: ClassFolder, progres
         handing_in.write(handing_in.gather(progress), tmp_path / "diary.txt")
     assert (tmp_path / "diary.txt").read_text(encoding="utf-8") == "dear diary"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["diary.txt", "mine.json"]
+
+
+def test_a_pipe_or_a_device_is_not_waited_for(autumn: ClassFolder, progress: Progress, tmp_path: Path) -> None:
+    handing_in.join(progress, autumn.codes["s1"].text)
+    _take(progress)
+    os.mkfifo(tmp_path / "pipe")
+    for file in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(ClassError, match="is something else"):
+            handing_in.write(handing_in.gather(progress), file)
 
 
 def _run(*arguments: str) -> tuple[int, str]:

@@ -266,6 +266,26 @@ def test_a_forged_answer_with_all_the_right_keys(updates: Run) -> None:
     assert answer.fraction == 0.0 and answer.said is not None
 
 
+def test_a_forged_answer_before_the_honest_one(updates: Run) -> None:
+    forging = (
+        "    from gradacc_lessons.detective.wire import pack\n"
+        "    os.write(3, pack({'status': 'returned', 'values': [1], 'nonce': header()['nonce']}))\n"
+    )
+    _failed(updates(FIND_HEADER + RIGHT_SUM.replace(":\n", f":\n{forging}", 1)), "without returning")
+
+
+@pytest.mark.parametrize(
+    "figures", ["[0, 10**12, 1, 1]", "[0, 2, 1e999, 1]", "[0]", "[99, 1]", "[-1]", "[]", "7", "[None, 1]"]
+)
+def test_figures_that_would_keep_the_grader_busy(ran: Run, figures: str) -> None:
+    source = FIND_HEADER + (
+        "def setup():\n    from gradacc_lessons.detective.wire import pack\n"
+        f"    os.write(3, pack({{'status': 'returned', 'values': [{figures}], 'nonce': header()['nonce']}}))\n"
+        "    os._exit(0)\n"
+    )
+    _failed(ran(source, "10_fit_a_budget", "fit-plan-your-own"), "setup ended its process")
+
+
 def test_an_answer_without_the_nonce_is_none(updates: Run) -> None:
     source = SUM + (
         "    import os\n    from gradacc_lessons.detective.wire import pack\n"

@@ -3,13 +3,14 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from classroom.class_room import LESSON, handed_in, need_sandbox
 
-from gradacc_lessons.classroom import sandbox
+from gradacc_lessons.classroom import code_check, sandbox
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.code_check import MOST_RUNS, MOST_TIMEOUTS, CodeCheck
 from gradacc_lessons.classroom.grading import Grader
@@ -17,6 +18,8 @@ from gradacc_lessons.classroom.results import FileResult
 from gradacc_lessons.detective import client, refused_calls
 from gradacc_lessons.quiz import call_in_child
 from gradacc_lessons.quiz.exercises import EXERCISES
+from gradacc_lessons.quiz.grade import no_answer
+from gradacc_lessons.text import Text
 
 SLOW = {"choose_for_budget", "choose_with_checkpointing", "plan_your_own"}
 """They run and measure models."""
@@ -66,6 +69,15 @@ def test_after_some_time_outs_the_rest_is_not_run(sandboxed: None, monkeypatch: 
     for number in range(MOST_TIMEOUTS):
         assert check("updates_per_epoch", f"while {number + 1}: pass\n").mistake == "timed_out"
     assert check("updates_per_epoch", EXERCISES["updates_per_epoch"].solution).mistake == "too_much"
+
+
+def test_who_takes_all_the_time_there_is_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_check, "_checked", lambda key, source: no_answer(Text("", "")))
+    clock = iter(range(0, 10**6, 100))
+    monkeypatch.setattr(code_check.time, "monotonic", lambda: float(next(clock)))
+    check = CodeCheck("sandbox")
+    ran = [check("updates_per_epoch", f"# {number}").mistake is None for number in range(5)]
+    assert ran == [True, True, True, False, False], "100 seconds each, and there are 300"
 
 
 def test_each_source_is_run_once(autumn: ClassFolder, sandboxed: None, tmp_path: Path) -> None:
@@ -119,7 +131,23 @@ def test_one_that_does_not_start_is_none(anew: None, monkeypatch: pytest.MonkeyP
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert "No permissions to create new namespace" in str(sandbox.missing())
+    said = str(sandbox.missing())
+    assert "No permissions to create new namespace" in said
+    assert all(folder in said for folder in (sys.base_prefix, sys.prefix)), "one of them may be what nobody may read"
+
+
+def test_root_of_a_container_is_not_called_root_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_sandbox()
+    if os.geteuid() != 0:
+        pytest.skip("this is another user, who is not asked to be root")
+    monkeypatch.setattr(sandbox, "_is_root_of_the_machine", lambda: False)
+    sandbox._probe(sandbox._ways()[-1])  # SandboxError if a check cannot be locked in
+
+
+@pytest.mark.parametrize("name", ["<a/../../etc/passwd", "<a/../../etc/passwd>", "/etc/passwd", "a.py", 7, ["<"]])
+def test_no_file_of_this_machine_is_quoted(name: object) -> None:
+    assert sandbox._without_files({"file": name, "line": 1}) == {"file": None, "line": None}
+    assert sandbox._without_files({"file": "<train_epoch>", "line": 1})["line"] == 1
 
 
 @pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])

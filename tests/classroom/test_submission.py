@@ -73,6 +73,7 @@ def test_how_the_json_is_laid_out_does_not_matter() -> None:
         (handed_in(CODE, {}, score=100), "shape"),
         (handed_in(CODE, {}, learner="../../s1"), "shape"),
         (handed_in(CODE, {}, written="yesterday"), "shape"),
+        (handed_in(CODE, {}, written="\u0662026-09-01T10:00:00Z"), "shape"),
         (handed_in(CODE, {}, versions={"a": 1}), "shape"),
         (handed_in(CODE, {"../../../class": GIVEN}), "shape"),
         (handed_in(CODE, {"01_" + "x" * 100: GIVEN}), "shape"),

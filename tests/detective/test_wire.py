@@ -60,3 +60,10 @@ def test_dishonest_headers_are_refused(header):
     text = json.dumps(header).encode()
     with pytest.raises(WireError):
         unpack(LENGTH.pack(len(text)) + text + bytes(64))
+
+
+def test_a_frame_with_something_behind_it_is_no_frame():
+    frame = pack({"a": 1}, {"x": np.ones(2)})
+    for more in (b"x", frame):
+        with pytest.raises(WireError, match="behind"):
+            unpack(frame + more)
