@@ -1,13 +1,11 @@
 """The commands of `gradacc` for classes: what a learner hands in, and what a teacher does with it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import one_sentence, say
-from gradacc_lessons.text import Language, Text
+from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, say
+from gradacc_lessons.text import Language, Text, counted
 
 CLASS = click.option(
     "--class",
@@ -16,18 +14,6 @@ CLASS = click.option(
     default=".",
     help="The folder of the class; without it, the one you are in.",
 )
-
-
-@contextmanager
-def _in_words(language: Language) -> Iterator[None]:
-    """A problem in a class is one sentence, in this language."""
-    from gradacc_lessons.classroom.problem import ClassError
-
-    with one_sentence():
-        try:
-            yield
-        except ClassError as problem:
-            raise ValueError(problem.text.to(language)) from problem
 
 
 @click.command()
@@ -43,7 +29,7 @@ def submit(to: Path | None) -> None:
     from gradacc_lessons.progress import learner_progress
 
     progress = learner_progress()
-    with _in_words(progress.language):
+    with in_words(progress.language):
         hand_in = handing_in.gather(progress)
         say(hand_in.described().to(progress.language))
         say(str(handing_in.write(hand_in, to)))
@@ -68,7 +54,7 @@ def join(code: str) -> None:
     from gradacc_lessons.progress import learner_progress
 
     progress = learner_progress()
-    with _in_words(progress.language):
+    with in_words(progress.language):
         joined = handing_in.join(progress, code)
         said = Text(
             f"You are in class {joined.class_id}. Quizzes that you begin from now on count for it.",
@@ -90,37 +76,47 @@ def join(code: str) -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="A folder with banks of your own, in place of the course's; they are copied.",
 )
-def new(folder: Path, roster: Path, bank: Path | None) -> None:
+@LANGUAGE
+def new(folder: Path, roster: Path, bank: Path | None, language: Language | None) -> None:
     """Make a class in a new folder: its keys, and a class code for every learner.
 
     Example:  gradacc class new autumn --roster roster.csv
     """
     from gradacc_lessons.classroom.class_folder import new_class
 
-    with one_sentence():
+    with in_words(language) as answer_in:
         made = new_class(folder, roster, bank)
-    say(f"Class {made.name} ({made.id}) has {len(made.learners)} learners.")
-    say(f"Give each of them their own code from {folder / 'codes.csv'}: gradacc class join CODE")
-    say(f"Keep {folder / 'class.key'} and {folder / 'teacher.pem'} to yourself, and a copy of both in a safe place.")
+        count, codes, keys = len(made.learners), folder / "codes.csv", (folder / "class.key", folder / "teacher.pem")
+        said = Text(
+            f"Class {made.name} ({made.id}) has {counted(count, 'learner')}.\n"
+            f"Give each of them their own code from {codes}: gradacc class join CODE\n"
+            f"Keep {keys[0]} and {keys[1]} to yourself, and a copy of both in a safe place.",
+            f"Klas {made.name} ({made.id}) heeft {count} leerling{'' if count == 1 else 'en'}.\n"
+            f"Geef ieder de eigen code uit {codes}: gradacc class join CODE\n"
+            f"Houd {keys[0]} en {keys[1]} voor jezelf, en bewaar een kopie van beide op een veilige plek.",
+        )
+        say(said.to(answer_in))
 
 
 @classroom.command("codes")
 @CLASS
 @click.option("--show", is_flag=True, help="Print them as well.")
-def codes(folder_of_class: Path, show: bool) -> None:
+@LANGUAGE
+def codes(folder_of_class: Path, show: bool, language: Language | None) -> None:
     """Write codes.csv for the roster as it is now: add learners to roster.csv first.
 
     Example:  gradacc class codes --class autumn --show
     """
     from gradacc_lessons.classroom.class_folder import open_class
 
-    with one_sentence():
+    with in_words(language) as answer_in:
         opened = open_class(folder_of_class)
         written = opened.write_codes()
-    if show:
-        for learner in opened.learners.values():
-            say(f"{learner.id}  {opened.codes[learner.id].text}  {learner.name}")
-    say(f"{len(opened.learners)} codes are in {written}")
+        if show:
+            for learner in opened.learners.values():
+                say(f"{learner.id}  {opened.codes[learner.id].text}  {learner.name}")
+        count = len(opened.learners)
+        say(Text(f"{written} has {counted(count, 'code')}.", f"Codes in {written}: {count}.").to(answer_in))
 
 
 @classroom.command("grade")
@@ -129,30 +125,27 @@ def codes(folder_of_class: Path, show: bool) -> None:
 @click.option("--to", type=click.Path(path_type=Path, file_okay=False), help="Write the results to this folder.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many processes grade at once; one per core without it.")
 @click.option("--unsafe", is_flag=True, help="Where there is no sandbox: run learners' code all the same, as you.")
-def grade(folder: Path, folder_of_class: Path, to: Path | None, jobs: int | None, unsafe: bool) -> None:
+@LANGUAGE
+def grade(
+    folder: Path,
+    folder_of_class: Path,
+    to: Path | None,
+    jobs: int | None,
+    unsafe: bool,
+    language: Language | None,
+) -> None:
     """Grade every file in FOLDER from its answers; learners' code runs in a sandbox only.
 
     Interrupted, the same command goes on where it stopped. The results are in results/results.jsonl of the class.
 
     Example:  gradacc class grade downloads --class autumn
     """
+    from gradacc_lessons.classroom import grade_words as words
     from gradacc_lessons.classroom.class_folder import open_class
     from gradacc_lessons.classroom.grade_folder import grade_folder
 
-    with one_sentence():
+    with in_words(language) as answer_in:
         opened = open_class(folder_of_class)
-        with click.progressbar(length=0, label="Grading", show_pos=True) as bar:
-
-            def tell(done: int, total: int) -> None:
-                bar.length = total
-                bar.update(done - bar.pos)
-
-            summary = grade_folder(opened, folder, unsafe=unsafe, jobs=jobs, to=to, tell=tell)
-    if summary.resumed:
-        say(f"{summary.resumed} files had been graded before the interruption.")
-    say(", ".join(f"{count} {status}" for status, count in sorted(summary.counts.items())) or "There was no file.")
-    if summary.code == "refused":
-        say(f"Code was not run, and counts for nothing: {summary.why_no_sandbox}.")
-    if summary.code == "unsafe":
-        say(f"Code was run WITHOUT a sandbox: {summary.why_no_sandbox}.")
-    say(f"The results are in {summary.file}")
+        with counting("Grading") as tell:
+            done = grade_folder(opened, folder, unsafe=unsafe, jobs=jobs, to=to, tell=tell)
+        say(words.summary(done).to(answer_in))

@@ -1,7 +1,6 @@
 """The commands of `gradacc class` for what comes after grading, and `gradacc slides`."""
 
 import sys
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,13 +8,12 @@ import click
 
 from gradacc_lessons.cli_classroom import CLASS
 from gradacc_lessons.cli_classroom import classroom as classroom
-from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, one_sentence, say
-from gradacc_lessons.text import Language
+from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, say
+from gradacc_lessons.text import Language, Text, counted
 
 TO = click.option(
     "--to", type=click.Path(path_type=Path, file_okay=False), help="Write here; without it, in the class's results."
 )
-NOT_GRADED = "{file} is not there yet: grade first, with `gradacc class grade FOLDER --class {folder}`"
 
 
 @classroom.command("report")
@@ -32,22 +30,21 @@ def report(folder_of_class: Path, to: Path | None, solutions: bool, language: La
     Example:  gradacc class report --class autumn --language nl
     """
     from gradacc_lessons.classroom.class_folder import open_class
+    from gradacc_lessons.classroom.grade_words import about_code
     from gradacc_lessons.classroom.gradebook import write_gradebooks
     from gradacc_lessons.classroom.report import Reporter
     from gradacc_lessons.classroom.results import read_results
-    from gradacc_lessons.progress import chosen_language
 
-    with one_sentence():
+    with in_words(language) as answer_in:
         opened = open_class(folder_of_class)
         results, place = _results(opened.results, folder_of_class), to or opened.results
         for file in write_gradebooks(opened, read_results(results), place):
             say(str(file))
-        answer_in = language or chosen_language()
         pages = Reporter(opened, answer_in, solutions).write(read_results(results), place / "reports")
-        say(f"{pages[0]}, and {len(pages) - 1} pages beside it")
-        not_run = sum(each.code == "refused" for each in read_results(results))
-        if not_run:
-            say(f"{not_run} files hold code that was not run, for want of a sandbox; it counts for nothing.")
+        beside = len(pages) - 1
+        pages_at = Text(f"{pages[0]}, and {counted(beside, 'page')} beside it", f"{pages[0]}, met {beside} ernaast")
+        for text in (pages_at, *about_code(read_results(results))):
+            say(text.to(answer_in))
 
 
 @classroom.command("items")
@@ -61,27 +58,30 @@ def items(folder_of_class: Path, to: Path | None, language: Language | None) -> 
 
     Example:  gradacc class items --class autumn
     """
-    from gradacc_lessons.progress import chosen_language
-
-    with one_sentence():
+    with in_words(language) as answer_in:
+        from gradacc_lessons.classroom import items_page
         from gradacc_lessons.classroom.class_folder import open_class
         from gradacc_lessons.classroom.items import analyse, first_answers
-        from gradacc_lessons.classroom.items_page import in_words, misconceptions, write_items
         from gradacc_lessons.classroom.results import read_results
 
-        opened, answer_in = open_class(folder_of_class), language or chosen_language()
+        opened = open_class(folder_of_class)
         found = analyse(first_answers(read_results(_results(opened.results, folder_of_class))))
-        say(misconceptions(found, in_words(opened), answer_in))
-        for file in write_items(opened, found, to or opened.results, answer_in):
+        say(items_page.misconceptions(found, items_page.in_words(opened), answer_in))
+        for file in items_page.write_items(opened, found, to or opened.results, answer_in):
             say(str(file))
 
 
 def _results(folder: Path, folder_of_class: Path) -> Path:
+    from gradacc_lessons.classroom.problem import ClassError
     from gradacc_lessons.classroom.results import RESULTS_NAME
 
-    file = folder / RESULTS_NAME
+    file, first = folder / RESULTS_NAME, f"`gradacc class grade FOLDER --class {folder_of_class}`"
     if not file.exists():
-        raise ValueError(NOT_GRADED.format(file=file, folder=folder_of_class))
+        raise ClassError(
+            "not_graded",
+            f"{file} is not there yet: grade first, with {first}",
+            f"{file} is er nog niet: kijk eerst na, met {first}",
+        )
     return file
 
 
@@ -109,6 +109,7 @@ def certify(
         from gradacc_lessons.classroom import certify_words as words
         from gradacc_lessons.classroom.certify import Certifier, summarised
         from gradacc_lessons.classroom.class_folder import open_class
+        from gradacc_lessons.classroom.grade_words import about_code
         from gradacc_lessons.classroom.results import read_results
 
         opened, ends = open_class(folder_of_class), valid_until.replace(tzinfo=UTC) if valid_until else None
@@ -116,10 +117,8 @@ def certify(
         certifier = Certifier(opened, issuer_name, place, answer_in, ends)
         with counting("Issuing") as tell:
             outcomes = certifier.certify(read_results(results), tell)
-        ran = Counter(each.code for each in read_results(results))
-        about_code = words.about_code(ran["refused"], ran["unsafe"])
         where = words.written(str(place)), words.signed_with(certifier.key.did)
-        for text in (*summarised(outcomes), *about_code, *where):
+        for text in (*summarised(outcomes), *about_code(read_results(results)), *where):
             say(text.to(answer_in))
     sys.exit(1 if any(each.done == "held" for each in outcomes) else 0)
 
@@ -148,11 +147,9 @@ def export(
     Example:  gradacc class export 01 02 --format moodle-xml --language nl --to banks
     """
     from gradacc_lessons.classroom.lms.export import bank_files, export_banks
-    from gradacc_lessons.progress import chosen_language
 
-    with one_sentence():
+    with in_words(language) as answer_in:
         files = bank_files(lessons, folder_of_class, bank)
-        answer_in = language or chosen_language()
         for done in export_banks(files, kind, answer_in, to, sets):  # type: ignore[arg-type]  # one of the choices
             say(done.text().to(answer_in))
 
@@ -163,7 +160,8 @@ def export(
 @click.option(
     "--lesson", "lessons", multiple=True, help="A lesson they take; without it, those of a class of 90 minutes."
 )
-def demo(folder: Path, learners: int, lessons: tuple[str, ...]) -> None:
+@LANGUAGE
+def demo(folder: Path, learners: int, lessons: tuple[str, ...], language: Language | None) -> None:
     """Make a class that does not exist, grade it, and see its misconceptions found.
 
     Every learner holds known misconceptions and hands in a file as `gradacc submit` writes it. The class stays in the
@@ -171,12 +169,12 @@ def demo(folder: Path, learners: int, lessons: tuple[str, ...]) -> None:
 
     Example:  gradacc class demo try-out --learners 60
     """
-    with one_sentence():
+    with in_words(language) as answer_in:
         from gradacc_lessons.classroom.demonstration import demonstrate, lesson_names
 
         with counting("Answering and grading") as tell:
             shown = demonstrate(folder, learners, lesson_names(lessons), tell=tell)
-        say(shown.text())
+        say(shown.text().to(answer_in))
     sys.exit(0 if shown.exact else 1)
 
 
@@ -188,7 +186,8 @@ def demo(folder: Path, learners: int, lessons: tuple[str, ...]) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="A folder with reveal.js, to put into the file: it then needs no internet.",
 )
-def slides(lesson: str, to: Path | None, reveal: Path | None) -> None:
+@LANGUAGE
+def slides(lesson: str, to: Path | None, reveal: Path | None, language: Language | None) -> None:
     """Make a lecture of a lesson: slides for a browser, with the teacher's notes as speaker notes (key S).
 
     Without reveal.js in the file the browser loads it from the internet. With npm you get a copy by
@@ -196,8 +195,8 @@ def slides(lesson: str, to: Path | None, reveal: Path | None) -> None:
 
     Example:  gradacc slides 01 --to lecture.html
     """
-    with one_sentence():
+    with in_words(language) as answer_in:
         from gradacc_lessons.authoring.slides import write_slides
 
         made = write_slides(lesson, to, reveal)
-        say(made.text())
+        say(made.text().to(answer_in))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradacc_lessons.course import course_folder
+from gradacc_lessons.text import Text
 
 STYLES, SCRIPTS = ("dist/reveal.css", "dist/theme/simple.css"), ("dist/reveal.js", "plugin/notes/notes.js")
 FOUND_AT = Path("node_modules") / "reveal.js"
@@ -47,15 +48,20 @@ class Slides:
     offline: bool
     """Whether reveal.js is in it."""
 
-    def text(self) -> str:
+    def text(self) -> Text:
         """What was written and what it needs."""
-        needs = (
-            "Everything is in the file."
-            if self.offline
-            else "The browser loads reveal.js from the internet to show it; `npm install reveal.js@5` here, and the "
-            "same command again, puts it into the file."
+        needs = Text("Everything is in the file.", "Alles zit in het bestand.")
+        if not self.offline:
+            needs = Text(
+                "The browser loads reveal.js from the internet to show it; `npm install reveal.js@5` here, and the "
+                "same command again, puts it into the file.",
+                "De browser haalt reveal.js van internet om ze te tonen; met `npm install reveal.js@5` hier, en dan "
+                "weer deze opdracht, komt het in het bestand.",
+            )
+        return Text(
+            f"{self.file}: {self.slides} slides, {self.notes} with notes (press S to see them). {needs.en}",
+            f"{self.file}: {self.slides} slides, {self.notes} met notities (druk op S om ze te zien). {needs.nl}",
         )
-        return f"{self.file}: {self.slides} slides, {self.notes} with notes (press S to see them). {needs}"
 
 
 def write_slides(lesson: str, to: Path | None = None, reveal: Path | None = None) -> Slides:

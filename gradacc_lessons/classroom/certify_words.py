@@ -1,6 +1,6 @@
 """What is said when a class's certificates are issued."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gradacc_lessons.certificate.credential import Credential, Kind
 from gradacc_lessons.text import Text, joined
@@ -102,21 +102,6 @@ def line(id: str, name: str, remark: Text) -> Text:
     """A remark, with whose it is."""
     who = f"{id} ({name})" if name else id
     return Text(f"  {who}: {remark.en}", f"  {who}: {remark.nl}")
-
-
-def about_code(refused: int, unsafe: int) -> Iterator[Text]:
-    """How code was run, where that matters."""
-    if refused:
-        yield Text(
-            f"{refused} files hold code that was not run, for want of a sandbox; it counts for nothing.",
-            f"In {refused} bestanden staat code die niet is uitgevoerd, omdat er geen sandbox was; die telt niet mee.",
-        )
-    if unsafe:
-        yield Text(
-            f"{unsafe} files hold code that was run without a sandbox: it could reach your files and the grading.",
-            f"In {unsafe} bestanden staat code die zonder sandbox is uitgevoerd: die kon bij je bestanden en bij het "
-            "nakijken.",
-        )
 
 
 def written(folder: str) -> Text:

@@ -10,6 +10,18 @@ from gradacc_lessons.classroom.results import read_results
 from gradacc_lessons.classroom.simulated import CLASS_LESSONS, HANDED_IN, Misconception, simulate
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import find_bank
+from gradacc_lessons.quiz.grade import fill
+from gradacc_lessons.text import Text, joined
+
+HEAD = Text(
+    "{learners} learners. Misconceptions: planted, and found by item analysis.",
+    "{learners} leerlingen. Misvattingen: gezaaid, en gevonden door de itemanalyse.",
+)
+NOT_FOUND = Text("not found", "niet gevonden")
+NOT_PLANTED = Text("  found, but not planted: {what} ({share})", "  gevonden, maar niet gezaaid: {what} ({share})")
+EXACT = Text("Found exactly what was planted.", "Precies gevonden wat er gezaaid was.")
+NOT_EXACT = Text("What was found is not what was planted.", "Wat gevonden is, is niet wat er gezaaid was.")
+TRY = Text("Try next:", "Probeer nu:")
 
 
 @dataclass(frozen=True)
@@ -36,24 +48,26 @@ class Demonstration:
         columns = (found[name].tolist() for name in ("lesson", "question", "mistake", "share"))
         return {(lesson, question, mistake): share for lesson, question, mistake, share in zip(*columns, strict=True)}
 
-    def text(self) -> str:
+    def text(self) -> Text:
         """Planted beside found, and what to try next."""
         found = self._shares()
-        lines = [f"{self.learners} learners. Misconceptions: planted, and found by item analysis."]
+        lines = [fill(HEAD, {"learners": self.learners})]
         for each in self.planted:
             share = found.pop((each.lesson, each.question, each.mistake), None)
-            seen = "not found" if share is None else f"{share:.0%}"
+            seen = NOT_FOUND if share is None else Text(*[f"{share:.0%}"] * 2)
             held = len(each.holders) / self.learners
-            lines.append(f"  {each.lesson:<20} {each.question:<26} {each.mistake:<20} {held:>4.0%}  {seen:>9}")
-        lines += [f"  found, but not planted: {', '.join(key)} ({share:.0%})" for key, share in found.items()]
-        lines.append("Found exactly what was planted." if self.exact else "What was found is not what was planted.")
-        lines += [
-            "Try next:",
+            row = f"  {each.lesson:<20} {each.question:<26} {each.mistake:<20} {held:>4.0%}  "
+            lines.append(Text(f"{row}{seen.en:>9}", f"{row}{seen.nl:>13}"))
+        for key, share in found.items():
+            lines.append(fill(NOT_PLANTED, {"what": ", ".join(key), "share": f"{share:.0%}"}))
+        next_ones = (
             f"  gradacc class items --class {self.folder}",
             f"  gradacc class report --class {self.folder}",
             f"  gradacc class grade {self.folder / HANDED_IN} --class {self.folder}",
-        ]
-        return "\n".join(lines)
+        )
+        return joined(
+            [*lines, EXACT if self.exact else NOT_EXACT, TRY, *(Text(each, each) for each in next_ones)], "\n"
+        )
 
 
 def demonstrate(

@@ -221,7 +221,7 @@ def test_the_command_issues_says_and_ends_with_1_if_one_could_not_be(a_class: Pa
     said = run(*certify, "--language", "nl", "--valid-until", "2099-01-01")
     assert said.exit_code == 1
     assert "1 uitgegeven, 0 al eerder uitgegeven, 1 niet gehaald, 1 gehaald maar niet uitgegeven." in said.output
-    assert "  s2: Gehaald, maar niet uitgegeven:" in said.output and "In 1 bestanden staat code" in said.output
+    assert "  s2: Gehaald, maar niet uitgegeven:" in said.output and "niet is uitgevoerd: 1." in said.output
     did = run("certificate", "key", "--key", str(a_class / "teacher.pem")).output.strip()
     assert did in said.output and did.startswith("did:key:z6Mk")
     files = {file.suffix: file for file in (a_class / "results" / "certificates").iterdir()}

@@ -36,7 +36,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Demonstration:
 
 def check(shown: Demonstration, lessons: tuple[str, ...]) -> None:
     assert len(shown.planted) == len(SHARES) * len(lessons)
-    assert shown.exact, shown.text()
+    assert shown.exact, shown.text().en
     found = shown.found.misconceptions()
     for each in shown.planted:
         (row,) = (row for _, row in found.iterrows() if row["question"] == each.question)
@@ -49,14 +49,14 @@ def test_a_small_class_shows_exactly_what_was_planted(small: Demonstration) -> N
 
 
 def test_what_was_planted_is_told_beside_what_was_found(small: Demonstration) -> None:
-    said = small.text()
+    said = small.text().en
     assert all(each.question in said and each.mistake in said for each in small.planted)
     assert "Found exactly what was planted." in said
     # A mistake that nobody planted would be said to be one.
     other = Demonstration(small.folder, small.learners, small.planted[1:], small.found)
-    assert not other.exact and "found, but not planted" in other.text() and "not what was planted" in other.text()
+    assert not other.exact and "found, but not planted" in other.text().en and "not what was planted" in other.text().en
     spoilt = Demonstration(small.folder, small.learners, small.planted, small.found.of_lesson("no lesson"))
-    assert not spoilt.exact and "not found" in spoilt.text()
+    assert not spoilt.exact and "not found" in spoilt.text().en
 
 
 def test_the_files_are_what_learners_hand_in(small: Demonstration) -> None:

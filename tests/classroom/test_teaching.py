@@ -243,7 +243,7 @@ def test_what_the_guide_shows_of_three_hundred_learners_comes_out(tmp_path: Path
 
     said = demonstrate(tmp_path / "try", 300)
     assert said.exact
-    came = {row[:4]: int(row[4]) for row in SHOWN.findall(said.text())}
+    came = {row[:4]: int(row[4]) for row in SHOWN.findall(said.text().en)}
     for *what, share in SHOWN.findall(section(TRYING)):
         assert abs(came[tuple(what)] - int(share)) <= 2  # who slips follows from codes, which are drawn
 
