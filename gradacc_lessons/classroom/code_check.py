@@ -3,10 +3,10 @@
 import re
 import time
 import unicodedata
+from dataclasses import replace
 
 from gradacc_lessons.classroom import sandbox
 from gradacc_lessons.classroom.results import CodeRun
-from gradacc_lessons.detective.client import WorkerError
 from gradacc_lessons.detective.written import Written
 from gradacc_lessons.quiz.exercise import TIMED_OUT
 from gradacc_lessons.quiz.exercises import EXERCISES
@@ -26,7 +26,7 @@ NO_SANDBOX = Text(
 )
 TOUCHED = Text(
     "The code replaced what measures it ({names}), so it does not count.",
-    "De code verving wat haar meet ({names}), dus ze telt niet.",
+    "De code heeft vervangen wat haar controleert ({names}), dus ze telt niet.",
 )
 NO_RESULT = Text(
     "The code ended its process, and there is no result that can be read.",
@@ -57,7 +57,7 @@ class CodeCheck:
         grade = _checked(exercise, source)
         self._runs, self._seconds = self._runs + 1, self._seconds + time.monotonic() - began
         self._timeouts += grade.mistake == TIMED_OUT
-        return Grade(grade.fraction, grade.correct, _tidy(grade.feedback), grade.mistake, grade.counted)
+        return replace(grade, feedback=_tidy(grade.feedback))
 
 
 def _checked(key: str, source: str) -> Grade:
@@ -68,9 +68,7 @@ def _checked(key: str, source: str) -> Grade:
         raise
     except sandbox.Tampered as attempt:
         return Grade(0.0, False, fill(TOUCHED, {"names": attempt.names}), "tampered")
-    except WorkerError:
-        return Grade(0.0, False, NO_RESULT, "no_result")
-    except Exception:  # a judge that reads what no honest run sends
+    except Exception:  # the worker was ended, or the judge reads what no honest run sends
         return Grade(0.0, False, NO_RESULT, "no_result")
 
 

@@ -15,7 +15,15 @@ from gradacc_lessons.classroom.results import AnswerResult, CodeRun, FileResult,
 from gradacc_lessons.classroom.submission import Submission, read_submission
 from gradacc_lessons.quiz.questions import Bank
 from gradacc_lessons.quiz.regrade import Regraded, Results, regrade
-from gradacc_lessons.text import Text
+from gradacc_lessons.text import Text, counted
+
+WITHOUT_SANDBOX: dict[CodeRun, Text] = {
+    "unsafe": Text("Its code was run without a sandbox.", "De code is zonder sandbox uitgevoerd."),
+    "refused": Text(
+        "Its code was not run, and counts for nothing: there is no sandbox here.",
+        "De code is niet uitgevoerd en telt niet mee: er is hier geen sandbox.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Graded:
     seen: str
     """SHA-256 of the file's bytes; empty if it could not be read."""
     work: str = ""
-    """Digest of its answers and their times; empty if it was refused."""
+    """Digest of its answers and their times; empty if it was refused, or has none."""
     checksum: str = ""
     """The submission's own."""
     fits: int = 0
@@ -146,29 +154,19 @@ def _about_version(submission: Submission) -> list[Remark]:
 def _about_answers(results: Results) -> list[Remark]:
     if not results.refused:
         return []
-    count, lesson = len(results.refused), results.lesson
+    count = len(results.refused)
     return [
         Remark(
             "unknown_answers",
             Text(
-                f"{count} answers to {lesson} were left out: there is no such question in the bank.",
-                f"{count} antwoorden bij {lesson} zijn weggelaten: die vraag staat niet in de bank.",
+                f"Left out of {results.lesson}: {counted(count, 'answer')}, to a question that is not in the bank.",
+                f"Weggelaten bij {results.lesson}: {count} {'antwoord' if count == 1 else 'antwoorden'} op een vraag "
+                "die niet in de bank staat.",
             ),
         )
     ]
 
 
 def _about_code(code: CodeCheck) -> list[Remark]:
-    if not code.asked or code.kind == "sandbox":
-        return []
-    said = {
-        "unsafe": Text(
-            "Its code was run without a sandbox.",
-            "De code is zonder sandbox uitgevoerd.",
-        )
-    }
-    refused = Text(
-        "Its code was not run, and counts for nothing: there is no sandbox here.",
-        "De code is niet uitgevoerd en telt voor niets: er is hier geen sandbox.",
-    )
-    return [Remark(f"code_{code.kind}", said.get(code.kind, refused))]
+    said = WITHOUT_SANDBOX.get(code.kind) if code.asked else None
+    return [Remark(f"code_{code.kind}", said)] if said else []

@@ -28,7 +28,7 @@ class Entry:
     written: str
     """When it says it was written."""
     work: str
-    """Digest of its answers."""
+    """Digest of its answers; empty without any."""
     checksum: str
     """The submission's own."""
     fits: int

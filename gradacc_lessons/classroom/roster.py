@@ -49,7 +49,7 @@ def roster_in(raw: bytes, file: Path) -> list[Learner]:
             f"{found[:200]}",
         )
     learners: dict[str, Learner] = {}
-    for line, row in enumerate(rows, start=2):
+    for line, row in rows:
         cells = {field: row.get(column, "") if column else "" for field, column in columns.items()}
         if not any(cells.values()):
             continue

@@ -2,12 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import islice
 
 from gradacc_lessons.classroom.inbox import shown
 from gradacc_lessons.classroom.journal import Entry
 from gradacc_lessons.classroom.results import Remark, Status
 from gradacc_lessons.text import Text
 
+MOST_NAMED = 5
+"""Files that a note names; of a thousand, a thousand notes would each hold a thousand names."""
 Verdicts = dict[str, tuple[Status, Remark]]
 """By the file's name: what it is instead of graded, and why."""
 
@@ -16,7 +19,7 @@ def compared(entries: Mapping[str, Entry]) -> tuple[Verdicts, dict[str, Remark]]
     """The files that do not count because of another one, and notes on those that do and are worth a look."""
     by_work, by_learner = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for name in sorted(entries):
-        if entries[name].learner is not None:
+        if entries[name].learner is not None and entries[name].work:
             by_work[entries[name].work].append(name)
     verdicts: Verdicts = {}
     notes: dict[str, Remark] = {}
@@ -38,20 +41,27 @@ def _same_work(names: list[str], entries: Mapping[str, Entry], verdicts: Verdict
     if len({entries[name].learner for name in names}) < 2:
         return
     best = max(entries[name].fits for name in names)
-    owners = {entries[name].learner for name in names if entries[name].fits == best}
-    for name in names:
-        if len(owners) == 1 and entries[name].learner not in owners:
-            verdicts[name] = "copied", _copied(next(each for each in names if entries[each].learner in owners))
-        elif len(owners) > 1:
-            others = ", ".join(shown(each) for each in names if each != name)
-            notes[name] = Remark(
-                "same_work",
-                Text(
-                    f"The same answers, given at the same moments, are in {others}, and nothing shows whose they are.",
-                    f"Dezelfde antwoorden, op dezelfde momenten gegeven, staan in {others}, en niets laat zien van wie "
-                    "ze zijn.",
-                ),
-            )
+    fitting = [name for name in names if entries[name].fits == best]
+    owners = {entries[name].learner for name in fitting}
+    if len(owners) > 1:
+        notes.update((name, _whose(name, names)) for name in names)
+    else:
+        copies = [name for name in names if entries[name].learner not in owners]
+        verdicts.update(dict.fromkeys(copies, ("copied", _copied(fitting[0]))))
+
+
+def _whose(name: str, names: list[str]) -> Remark:
+    """Of a whole class with the same answers only a few are named."""
+    others = ", ".join(shown(each) for each in islice((each for each in names if each != name), MOST_NAMED))
+    more = len(names) - 1 - MOST_NAMED
+    en, nl = (f"{others} and {more} more", f"{others} en nog {more}") if more > 0 else (others, others)
+    return Remark(
+        "same_work",
+        Text(
+            f"The same answers, given at the same moments, are in {en}, and nothing shows whose they are.",
+            f"Dezelfde antwoorden, op dezelfde momenten gegeven, staan in {nl}, en niets laat zien van wie ze zijn.",
+        ),
+    )
 
 
 def _same_learner(names: list[str], entries: Mapping[str, Entry], verdicts: Verdicts) -> None:

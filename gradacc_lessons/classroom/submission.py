@@ -21,6 +21,7 @@ from gradacc_lessons.classroom.codes import CLASS_ID, ClassCode
 from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.progress_records import MOST_TAKES
 from gradacc_lessons.quiz.exercise import KEPT_SOURCE
+from gradacc_lessons.text import Text
 
 FORMAT, VERSION = "gradacc-submission", 1
 MOST_BYTES = 2_000_000
@@ -34,6 +35,32 @@ _LESSON, _QUESTION = re.compile(r"[0-9]{2}_[a-z0-9_]{1,60}"), re.compile(r"[a-z0
 _HANDLE, _DIGEST = re.compile(r"[0-9a-f]{16}"), re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|\+00:00)", re.ASCII)
 _KEYS = ("format", "version", "class", "learner", "written", "versions", "lessons", "checksum", "proof")
+
+WHY = {
+    "compressed": Text(
+        "It is a compressed file, and was not unpacked. A submission is plain JSON, as `gradacc submit` writes it.",
+        "Het is een ingepakt bestand, en het is niet uitgepakt. Een inzending is gewone JSON, zoals `gradacc submit` "
+        "die schrijft.",
+    ),
+    "too_large": Text(
+        f"It is larger than {MOST_BYTES // 1_000_000} MB, and was not read.",
+        f"Het is groter dan {MOST_BYTES // 1_000_000} MB en is niet gelezen.",
+    ),
+    "not_submission": Text(
+        "It is no submission. `gradacc submit` writes one.",
+        "Het is geen inzending. `gradacc submit` schrijft er een.",
+    ),
+    "version": Text(
+        "It was written by another version of the course. Install the teacher's version and write it again.",
+        "Het is door een andere versie van de cursus geschreven. Installeer de versie van de docent en schrijf het "
+        "opnieuw.",
+    ),
+    "checksum": Text(
+        "It was changed or damaged after it was written: its checksum is another.",
+        "Het is na het schrijven veranderd of beschadigd: de controlesom klopt niet.",
+    ),
+}
+"""Why a file is refused, by the word for it."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +88,8 @@ class Submission:
 
     @property
     def work(self) -> str:
-        """A digest of the answers and when they were given: no two learners' are the same."""
-        return digest(dict(self.lessons))
+        """A digest of the answers and when they were given: no two learners' are the same. Empty without an answer."""
+        return digest(dict(self.lessons)) if any(self.lessons.values()) else ""
 
 
 def sealed(code: ClassCode, written: str, versions: Mapping[str, str], lessons: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,32 +110,17 @@ def sealed(code: ClassCode, written: str, versions: Mapping[str, str], lessons: 
 def read_submission(raw: bytes) -> Submission:
     """A submission from the bytes of a file; ClassError, with a word for each reason, if it is not exactly one."""
     if raw.startswith(COMPRESSED):
-        raise ClassError(
-            "compressed",
-            "It is a compressed file, and was not unpacked. A submission is plain JSON, as `gradacc submit` writes it.",
-            "Het is een ingepakt bestand, en het is niet uitgepakt. Een inzending is gewone JSON, zoals `gradacc "
-            "submit` die schrijft.",
-        )
+        raise _refused("compressed")
     if len(raw) > MOST_BYTES:
         raise too_large()
     try:
         value = read(raw, MOST_BYTES)
-        problem = None if isinstance(value, dict) and value.get("format") == FORMAT else "not_submission"
     except JsonError as error:
         raise ClassError("not_json", f"It cannot be read: {error}.", f"Het is niet te lezen: {error}.") from None
-    if problem:
-        raise ClassError(
-            problem,
-            "It is no submission. `gradacc submit` writes one.",
-            "Het is geen inzending. `gradacc submit` schrijft er een.",
-        )
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise _refused("not_submission")
     if value.get("version") != VERSION:
-        raise ClassError(
-            "version",
-            "It was written by another version of the course. Install the teacher's version and write it again.",
-            "Het is door een andere versie van de cursus geschreven. Installeer de versie van de docent en schrijf "
-            "het opnieuw.",
-        )
+        raise _refused("version")
     if wrong := _wrong_field(value):
         raise ClassError(
             "shape",
@@ -118,11 +130,7 @@ def read_submission(raw: bytes) -> Submission:
         )
     content = {key: part for key, part in value.items() if key not in ("checksum", "proof")}
     if digest(content) != value["checksum"]:
-        raise ClassError(
-            "checksum",
-            "It was changed or damaged after it was written: its checksum is another.",
-            "Het is na het schrijven veranderd of beschadigd: de controlesom klopt niet.",
-        )
+        raise _refused("checksum")
     lessons = {each["lesson"]: each["answers"] for each in value["lessons"]}
     return Submission(
         value["class"], value["learner"], value["written"], value["versions"], lessons, value["checksum"],
@@ -132,11 +140,11 @@ def read_submission(raw: bytes) -> Submission:
 
 def too_large() -> ClassError:
     """For a file that is not even read."""
-    return ClassError(
-        "too_large",
-        f"It is larger than {MOST_BYTES // 1_000_000} MB, and was not read.",
-        f"Het is groter dan {MOST_BYTES // 1_000_000} MB en is niet gelezen.",
-    )
+    return _refused("too_large")
+
+
+def _refused(why: str) -> ClassError:
+    return ClassError(why, WHY[why].en, WHY[why].nl)
 
 
 def _wrong_field(value: dict[str, Any]) -> str | None:

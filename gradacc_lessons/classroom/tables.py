@@ -24,7 +24,8 @@ def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
     UTF-8 with or without a mark, UTF-16 with one, or else Windows-1252; commas, semicolons or tabs. ClassError if it
     cannot be read.
     """
-    return table_in(bytes_of_table(file), file)
+    columns, rows = table_in(bytes_of_table(file), file)
+    return columns, [row for _, row in rows]
 
 
 def bytes_of_table(file: Path) -> bytes:
@@ -36,20 +37,20 @@ def bytes_of_table(file: Path) -> bytes:
     return raw
 
 
-def table_in(raw: bytes, file: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The same of bytes that were read from `file`."""
+def table_in(raw: bytes, file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The same of bytes that were read from `file`; before each row the number of the line that it ends on."""
     text = _text_of(raw)
     heading = text.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-        rows = list(reader)
+        rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ClassError("table", f"{file} is no CSV: {error}", f"{file} is geen CSV: {error}") from None
     columns = [name.strip() for name in reader.fieldnames or ()]
     return columns, [
-        {name.strip(): (value or "").strip() for name, value in row.items() if isinstance(name, str) and _text(value)}
-        for row in rows
+        (line, {name.strip(): (value or "").strip() for name, value in row.items() if name is not None})
+        for line, row in rows  # the name None has what stands beyond the last column
     ]
 
 
@@ -60,10 +61,6 @@ def _text_of(raw: bytes) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         return raw.decode("cp1252", errors="replace")
-
-
-def _text(value: object) -> bool:
-    return value is None or isinstance(value, str)
 
 
 def as_csv(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:

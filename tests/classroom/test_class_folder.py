@@ -80,6 +80,7 @@ def test_rosters_as_schools_write_them(tmp_path: Path, content: str | bytes) -> 
         ("name\nAda\n", "its first line has: name"),
         ("id,name\ns1,Ada\ns1,Bob\n", "line 3: the id s1 stands there twice"),
         ("id,name\n,Ada\n", "line 2: the id is empty"),
+        ("id,name\n\ns1,Ada,more,still more\n\n,Bob\n", "line 5: the id is empty"),
         ("id,name\ns1," + "x" * 201 + "\n", "line 2: the name is longer"),
         ("id,name\ns1,a\x07b\n", "control characters"),
         ("id\n", "names no learner"),

@@ -174,6 +174,22 @@ def test_of_one_learners_files_only_the_last_counts_however_many() -> None:
     assert all("2026-01-05" in remark.text.nl for _, remark in verdicts.values()), "a clock that was wrong can be seen"
 
 
+def test_of_a_whole_class_with_the_same_work_a_note_names_a_few() -> None:
+    entries = {f"{n:02}.json": Entry(0, "", "graded", f"s{n}", LATER, "the same", f"c{n}", 0) for n in range(20)}
+    verdicts, notes = compared(entries)
+    assert not verdicts and len(notes) == 20
+    assert "00.json, 01.json, 03.json, 04.json, 05.json and 14 more" in notes["02.json"].text.en
+
+
+def test_two_files_without_an_answer_are_not_the_same_work(autumn: ClassFolder, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("s1", "s3"):
+        (folder / f"{name}.json").write_bytes(handed_in(autumn.codes[name], {LESSON: []}))
+    found = _by_file(grade_folder(autumn, folder, to=tmp_path, jobs=1).file)
+    assert [(result.status, result.notes) for result in found.values()] == [("graded", ())] * 2
+
+
 def test_without_a_sandbox_code_is_refused_unless_unsafe(
     autumn: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

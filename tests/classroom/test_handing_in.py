@@ -60,7 +60,7 @@ def test_takes_of_before_joining_stay_out_and_that_is_said(autumn: ClassFolder, 
     quiz.answer("small-choice", "sums")
     hand_in = handing_in.gather(progress)
     assert hand_in.left_out == 1 and [each["take"] for each in hand_in.lessons[LESSON]] == [2]
-    assert "1 takes that you began before" in hand_in.described().en
+    assert "1 take that you began before" in hand_in.described().en
 
 
 def test_without_a_class_there_is_nothing_to_hand_in(progress: Progress) -> None:
@@ -110,7 +110,7 @@ def test_from_roster_to_results_by_commands(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "roster.csv").write_text("id,name\ns1,Ada\n", encoding="utf-8")
     folder = tmp_path / "autumn"
     code, said = _run("class", "new", str(folder), "--roster", str(tmp_path / "roster.csv"), "--bank", str(BANKS))
-    assert code == 0 and "1 learners" in said and "class.key" in said
+    assert code == 0 and "1 learner." in said and "class.key" in said
     code, said = _run("class", "codes", "--class", str(folder), "--show")
     assert code == 0 and said.startswith("s1  ")
     class_code = said.split()[1]
