@@ -28,10 +28,16 @@ NOBODY = 54321
 """A user id that no account has: as root, limits on processes would bind nothing."""
 PROBE_SECONDS = 60.0
 PYTHON = (sys.executable, "-P")
-NEEDED = ("quiz/judge_*.py", "quiz/try_*.py", "quiz/examine_parts.py", "detective/written.py")
+NEEDED = ("quiz/judge_fit.py", "quiz/judge_norm.py", "quiz/try_*.py", "quiz/examine_parts.py", "detective/written.py")
 """Modules with which functions are tried out over there: loaded once, before any code that was handed in."""
-HIDDEN = ("quiz/exercises*.py", "quiz/__pycache__/exercises*", "detective/oracle.py", "detective/__pycache__/oracle*")
-"""Files of the course that hold right answers; over there they are empty."""
+HIDDEN = tuple(
+    f"{folder}/{name}"
+    for of, names in {"quiz": ("exercises*", "judge_museum.*"), "detective": ("oracle.*", "faults.*")}.items()
+    for folder in (of, f"{of}/__pycache__")
+    for name in names
+)
+HIDDEN_FOLDERS = ("_course", "detective/catalogue", "museum")
+"""What of the course holds right answers, and right and wrong loops by name; over there it is empty."""
 _NO_FILE = re.compile(r"<[^/\\]*>")
 """What stands in place of a file's name where code was in none; a name between < and > may be a path all the same."""
 MOST_ANSWER = 2**20
@@ -200,8 +206,8 @@ def _view() -> list[str]:
             view += [*_folders_above(folder), "--ro-bind", str(folder), str(folder)]
     for file in sorted(file for pattern in HIDDEN for file in package.glob(pattern)):
         view += ["--ro-bind", "/dev/null", str(file)]
-    if (package / "_course").is_dir():
-        view += ["--tmpfs", str(package / "_course")]
+    for hidden in (str(package / name) for name in HIDDEN_FOLDERS if (package / name).is_dir()):
+        view += ["--tmpfs", hidden, "--remount-ro", hidden]  # or what one check leaves there, the next would find
     return [*view, "--chdir", SCRATCH, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 

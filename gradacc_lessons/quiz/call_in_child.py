@@ -12,7 +12,7 @@ from gradacc_lessons.quiz.formula import Number
 
 TIME_LIMIT = 5.0
 """Seconds for all calls together; arithmetic takes none."""
-Call = tuple[Number, ...]
+Call = tuple[Number | str, ...]
 Problem = Literal["timed_out", "not_implemented", "raised", "ended"]
 
 

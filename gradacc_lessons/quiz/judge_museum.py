@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import Any
+from zlib import crc32
 
-from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE, compiled
-from gradacc_lessons.quiz.call_in_child import Call, call_in_child
+from gradacc_lessons.detective.faults import FAULTS, REFERENCE_SOURCE
+from gradacc_lessons.quiz.call_in_child import call_in_child
 from gradacc_lessons.quiz.exercise import Exercise, did_not_return
 from gradacc_lessons.quiz.grade import Grade
+from gradacc_lessons.quiz.try_museum import ACCEPTED, REFUSED, tried
 from gradacc_lessons.text import Text, joined
 
 SECONDS = 30.0
 """For one run of the test on each loop, on a slow machine as well."""
-REFUSED, ACCEPTED, NO_VERDICT = 0.0, 1.0, 2.0
 
 _SUM_THEN_DIVIDE = """
 def train_epoch(model, optimizer, micro_batches, loss_fn, accumulation_steps):
@@ -92,25 +92,6 @@ def verdicts(values: Sequence[float | None]) -> Verdicts:
     )
 
 
-def tried(holds: Callable[..., Any]) -> Callable[[int], float]:
-    """For calls (which of SOURCES): what the test says of that loop; a failed `assert` refuses it too."""
-
-    @wraps(holds)  # it travels, and its lines are named, as the learner's own
-    def said(which: int) -> float:
-        import torch
-
-        torch.manual_seed(which)  # of the checking process: a test that draws says the same each time
-        try:
-            verdict = holds(compiled(SOURCES[which]))
-        except AssertionError:
-            return REFUSED
-        if isinstance(verdict, torch.Tensor) and verdict.numel() == 1:
-            verdict = verdict.item()
-        return float(bool(verdict)) if type(verdict).__name__ in ("bool", "bool_") else NO_VERDICT
-
-    return said
-
-
 @dataclass(frozen=True)
 class TestCheck:
     """A test for loops: it must accept the right ones and refuse those with a bug."""
@@ -118,15 +99,16 @@ class TestCheck:
     __test__ = False  # nothing for pytest to collect
 
     def __call__(self, exercise: Exercise, function: Callable[..., Any]) -> Grade:
-        calls: list[Call] = [(which,) for which in range(len(SOURCES))]
-        returned = call_in_child(tried(function), calls, time_limit=SECONDS)
+        mixed = sorted(SOURCES, key=lambda source: crc32(source.encode()))  # the right ones not first, nor last
+        returned = call_in_child(tried(function), [(source,) for source in mixed], time_limit=SECONDS)
         if returned.problem is not None:
             return did_not_return(exercise, returned)
-        found = verdicts(returned.values)
-        said = next((wrong.message for wrong in exercise.wrong if wrong.fault == found.mistake), None)
-        if said is None and not found.missed:
+        said = dict(zip(mixed, returned.values, strict=True))
+        found = verdicts([said[source] for source in SOURCES])
+        words = next((wrong.message for wrong in exercise.wrong if wrong.fault == found.mistake), None)
+        if words is None and not found.missed:
             return Grade(1.0, True, ALL_FOUND)
-        shown = [said or OTHER]
+        shown = [words or OTHER]
         if found.missed and found.mistake not in ("no_verdict", "refuses_right", "accepts_all"):
             shown.append(_slipped(found.missed))
         return Grade(0.0, False, joined(shown), found.mistake)

@@ -195,11 +195,29 @@ def test_reading_the_graders_environment(updates: Run) -> None:
         "from gradacc_lessons.quiz.exercises import EXERCISES\n",
         "from gradacc_lessons.quiz.exercises_uneven import FIX_TAIL\n",
         "from gradacc_lessons.detective.oracle import predict\n",
+        "from gradacc_lessons.detective.faults import REFERENCE_SOURCE\n",
+        "from gradacc_lessons.detective.catalogue import windows\n",
+        "from gradacc_lessons.quiz.judge_museum import RIGHT\n",
         "from gradacc_lessons.course import course_folder\ncourse_folder('quizzes')\n",
     ],
 )
 def test_reading_the_oracle(updates: Run, stolen: str) -> None:
     _failed(updates(stolen + RIGHT_SUM), "Error")
+
+
+@pytest.mark.parametrize(
+    "peek",
+    [
+        "    frame = sys._getframe()\n    while 'which' not in frame.f_locals:\n        frame = frame.f_back\n"
+        "    return frame.f_locals['which'] < 3\n",
+        "    global asked\n    asked += 1\n    return asked <= 3\n",
+        "    from gradacc_lessons.detective.wire import pack\n    calls = header()['calls']\n"
+        "    said = {'status': 'returned', 'values': [1, 1, 1] + [0] * (len(calls) - 3), 'nonce': header()['nonce']}\n"
+        "    os.write(3, pack(said))\n    os._exit(0)\n",
+    ],
+)
+def test_which_loops_are_right_is_not_told_to_the_test_that_tries_them(ran: Run, peek: str) -> None:
+    _failed(ran(f"{FIND_HEADER}asked = 0\ndef holds(train_epoch):\n{peek}", "09_bug_museum", "museum-write-test"))
 
 
 @pytest.mark.parametrize(

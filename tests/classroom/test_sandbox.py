@@ -144,6 +144,17 @@ def test_root_of_a_container_is_not_called_root_in_the_sandbox(monkeypatch: pyte
     sandbox._probe(sandbox._ways()[-1])  # SandboxError if a check cannot be locked in
 
 
+def test_nobody_leaves_anything_where_answers_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_sandbox()
+    monkeypatch.setattr(sandbox, "_is_root_of_the_machine", lambda: False)
+    hidden = [folder for name in sandbox.HIDDEN_FOLDERS if (folder := sandbox._package() / name).is_dir()]
+    assert hidden and all(any(folder.iterdir()) for folder in hidden)
+    look = f"import os\nfor folder in {[*map(str, hidden)]}:\n    print(os.listdir(folder)); open(folder + '/x', 'w')"
+    way = sandbox._ways()[-1]  # in which the user inside is the one who made these folders
+    ended = subprocess.run([*way, *sandbox.PYTHON, "-c", look], capture_output=True, text=True, check=False)
+    assert ended.stdout == "[]\n" and "Read-only file system" in ended.stderr, ended.stderr
+
+
 @pytest.mark.parametrize("name", ["<a/../../etc/passwd", "<a/../../etc/passwd>", "/etc/passwd", "a.py", 7, ["<"]])
 def test_no_file_of_this_machine_is_quoted(name: object) -> None:
     assert sandbox._without_files({"file": name, "line": 1}) == {"file": None, "line": None}
