@@ -1,11 +1,12 @@
-"""Files that are written whole or not at all, and changes that several processes make one after the other."""
+"""Files that are written whole or not at all, and are nobody else's; and changes of several processes in turn."""
 
 import errno
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 BUSY_SECONDS = 30
@@ -30,10 +31,28 @@ def write_whole(file: Path, raw: bytes, *, private: bool = False, over: bool = T
             os.replace(fresh, file)
         else:
             _put_where_none_is(fresh, file)
+        _keep_names(file.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def _keep_names(folder: Path) -> None:
+    """Put on the disk what the files in the folder are called: without it a loss of power can take a new name away."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a disk whose folders cannot be asked
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_to_others(file: Path) -> bool:
+    """Whether the group or everybody may do anything with the file; False where there are no such permissions."""
+    return os.name == "posix" and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _put_where_none_is(fresh: Path, file: Path) -> None:

@@ -4,7 +4,6 @@ A did:key is the public key itself: "did:key:z", then base58 of two bytes that s
 (W3C CCG, The did:key Method).
 """
 
-import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,15 +21,13 @@ from cryptography.hazmat.primitives.serialization import (
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.home import expanded
 from gradacc_lessons.progress import progress_file
-from gradacc_lessons.whole_file import write_whole
+from gradacc_lessons.whole_file import open_to_others, write_whole
 
 KEY_FILE = "certificate-key.pem"
 PREFIX = "did:key:z"
 ED25519 = b"\xed\x01"
 """The multicodec of an Ed25519 public key."""
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
-"""What the group and everybody else may do with a file."""
 LARGEST = 10_000
 """Bytes of a file that holds a key; a key of ours takes 120."""
 
@@ -127,12 +124,13 @@ def key_in(file: Path, *, made_anew: bool = False) -> SigningKey:
             f"{file} holds no key that can be used here.{en if made_anew else ''}",
             f"In {file} staat geen sleutel die hier bruikbaar is.{nl if made_anew else ''}",
         )
-    if os.name == "posix" and (mode := file.stat().st_mode) & OTHERS:
+    if open_to_others(file):
+        mode = f"{stat.S_IMODE(file.stat().st_mode):o}"
         en, nl = (" Otherwise put it aside, and a new one is made.", " Zet het anders opzij, dan komt er een nieuwe.")
         raise CertificateError(
-            f"{file} may be read by others (its mode is {stat.S_IMODE(mode):o}), so its signature proves nothing. "
+            f"{file} may be read by others (its mode is {mode}), so its signature proves nothing. "
             f"Run `chmod 600 {file}` if you know that nobody has read it.{en if made_anew else ''}",
-            f"{file} kan door anderen gelezen worden (de rechten zijn {stat.S_IMODE(mode):o}), dus de handtekening "
+            f"{file} kan door anderen gelezen worden (de rechten zijn {mode}), dus de handtekening "
             f"bewijst niets. Voer `chmod 600 {file}` uit als je weet dat niemand het gelezen heeft."
             f"{nl if made_anew else ''}",
         )

@@ -10,7 +10,6 @@ NAME/class.json     what the class is called, and its id in codes
 """
 
 import hashlib
-import os
 import re
 import secrets
 import shutil
@@ -29,12 +28,10 @@ from gradacc_lessons.classroom.tables import as_csv, bytes_of_table
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import load_bank
 from gradacc_lessons.quiz.questions import Bank
-from gradacc_lessons.whole_file import write_whole
+from gradacc_lessons.whole_file import open_to_others, write_whole
 
 FORMAT, VERSION = "gradacc-class", 1
 KEY_BYTES = 32
-OTHERS = 0o077
-"""Permissions that only the owner of a key may have."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class ClassFolder:
     def key(self) -> bytes:
         """The class key; ClassError if others may read it, or it is damaged."""
         file = self.folder / "class.key"
-        if os.name == "posix" and file.stat().st_mode & OTHERS:
+        if open_to_others(file):
             raise ClassError(
                 "key",
                 f"{file} may be read by others: with it anybody can compute every learner's numbers. Run `chmod 600 "

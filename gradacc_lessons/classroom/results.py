@@ -31,7 +31,7 @@ Only files with status "graded" carry lessons. A learner of the roster without a
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -104,18 +104,8 @@ class LessonResult:
     """One for each question of every take; of tries at code the best."""
 
     def counting(self) -> dict[str, AnswerResult]:
-        """The best answer to each question in the take that counts; of equals, the earliest."""
-        return self.in_take(self.take)
-
-    def in_take(self, take: int) -> dict[str, AnswerResult]:
-        """The best answer to each question in a take; the first take shows misconceptions before feedback."""
-        best: dict[str, AnswerResult] = {}
-        for answer in self.answers:
-            if answer.take == take and (
-                answer.question not in best or answer.fraction > best[answer.question].fraction
-            ):
-                best[answer.question] = answer
-        return best
+        """The answer to each question in the take that counts."""
+        return {answer.question: answer for answer in self.answers if answer.take == self.take}
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ class FileResult:
     """How code was run."""
     notes: tuple[Remark, ...] = ()
     """What the teacher should know."""
-    lessons: tuple[LessonResult, ...] = field(default=())
+    lessons: tuple[LessonResult, ...] = ()
     """What was graded, by lesson."""
 
     def line(self) -> bytes:

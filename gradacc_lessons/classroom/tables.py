@@ -18,16 +18,6 @@ _A_NUMBER = re.compile(r"-?(\d+(\.\d+)?)?", re.ASCII)
 """Below nothing, or NOTHING: no spreadsheet runs these."""
 
 
-def read_table(file: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The names of a CSV file's columns and its rows by them, without spaces around anything.
-
-    UTF-8 with or without a mark, UTF-16 with one, or else Windows-1252; commas, semicolons or tabs. ClassError if it
-    cannot be read.
-    """
-    columns, rows = table_in(bytes_of_table(file), file)
-    return columns, [row for _, row in rows]
-
-
 def bytes_of_table(file: Path) -> bytes:
     """The bytes of a table, read once; ClassError if it is too large."""
     with file.open("rb") as stream:
@@ -38,7 +28,11 @@ def bytes_of_table(file: Path) -> bytes:
 
 
 def table_in(raw: bytes, file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """The same of bytes that were read from `file`; before each row the number of the line that it ends on."""
+    """The names of a table's columns, and its rows by them, each behind the number of the line that it ends on.
+
+    UTF-8 with or without a mark, UTF-16 with one, or else Windows-1252; commas, semicolons or tabs. Spaces around
+    anything are taken away. ClassError, which names `file`, if it is no CSV.
+    """
     text = _text_of(raw)
     heading = text.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from certificate.made import key, made
-from classroom.class_room import BANKS
+from classroom.class_room import BANKS, rows_of
 from classroom.graded import refused, result
 from click.testing import CliRunner, Result
 
@@ -20,7 +20,6 @@ from gradacc_lessons.classroom import certify as module
 from gradacc_lessons.classroom.certify import LIST_NAME, SAME_WORK, Certifier, Outcome
 from gradacc_lessons.classroom.class_folder import ClassFolder, new_class
 from gradacc_lessons.classroom.results import RESULTS_NAME, FileResult, Remark
-from gradacc_lessons.classroom.tables import read_table
 from gradacc_lessons.cli import main
 from gradacc_lessons.text import Language, Text
 
@@ -182,8 +181,8 @@ def test_work_that_may_be_somebody_elses_waits_for_the_teacher(autumn: ClassFold
 
 def test_the_list_has_everybody_and_nothing_that_a_spreadsheet_runs(autumn: ClassFolder, tmp_path: Path) -> None:
     found = certified(autumn, tmp_path, [graded("s2", CORE_LESSONS)], language="nl")["s2"]
-    columns, rows = read_table(tmp_path / LIST_NAME)
-    assert columns[0] == "id" and [row["id"] for row in rows] == list(autumn.learners)
+    rows = rows_of(tmp_path / LIST_NAME)
+    assert next(iter(rows[0])) == "id" and [row["id"] for row in rows] == list(autumn.learners)
     assert rows[1]["naam"] == "'=1+1" and rows[1]["certificaat"] == "basis" and rows[1]["bestanden"] == found.file
     assert found.credential and rows[1]["certificaat-id"] == found.credential.id
     assert found.credential.language == "nl" and rows[1]["uitgegeven op"] == "2026-11-30"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from classroom.class_room import need_sandbox
+from classroom.class_room import need_sandbox, rows_of
 from classroom.test_certify import CORE_LESSONS, graded
 from click.testing import CliRunner
 
@@ -19,7 +19,6 @@ from gradacc_lessons.classroom.class_folder import new_class
 from gradacc_lessons.classroom.items import COMMON, FEWEST
 from gradacc_lessons.classroom.results import RESULTS_NAME
 from gradacc_lessons.classroom.simulated import right_answer
-from gradacc_lessons.classroom.tables import read_table
 from gradacc_lessons.cli import main
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.progress import PASS_MARK, Progress
@@ -83,7 +82,7 @@ def test_grading_goes_as_the_guide_says(place: Path, with_code: bool) -> None:
     (place / "handed-in").mkdir()
     for line in commands(GRADING):
         if line.startswith("gradacc class join"):
-            _, codes = read_table(place / "autumn" / "codes.csv")
+            codes = rows_of(place / "autumn" / "codes.csv")
             line = line.replace("CODE", codes[0]["class code"])
         if line.startswith("gradacc submit"):
             answer_a_little(place.parent / "home", with_code)
@@ -95,7 +94,7 @@ def test_grading_goes_as_the_guide_says(place: Path, with_code: bool) -> None:
         assert (results / name).exists(), name
     # The function is worth a quarter of the points, and without a sandbox it counts for nothing.
     grade = "100.00" if with_code and sandbox.missing() is None else "75.00"
-    assert [row["00_start_here"] for row in read_table(results / "moodle.csv")[1]] == [grade, "-"]
+    assert [row["00_start_here"] for row in rows_of(results / "moodle.csv")] == [grade, "-"]
 
 
 def test_certificates_are_issued_trusted_and_revoked_with_the_words_that_the_guide_shows(
