@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gradacc_lessons.home import expanded
-from gradacc_lessons.progress_exchange import TakenOver, as_text, from_text, take_over
+from gradacc_lessons.progress_exchange import TakenOver, as_text, take_over
 from gradacc_lessons.progress_notices import shown as shown
 from gradacc_lessons.progress_reading import (
     can_be_read,
@@ -219,7 +219,6 @@ class Progress:
 
         TextRefused, a ValueError, says what is wrong with the text; nothing is changed then.
         """
-        from_text(text).close()
         taken = self._store.write(lambda db: take_over(text, db))
         self._tell()
         return taken

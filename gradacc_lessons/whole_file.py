@@ -42,12 +42,12 @@ def _keep_names(folder: Path) -> None:
     """Put on the disk what the files in the folder are called: without it a loss of power can take a new name away."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a disk whose folders cannot be asked
+    with suppress(OSError):  # a folder that may not be looked into, a disk that keeps no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def open_to_others(file: Path) -> bool:
