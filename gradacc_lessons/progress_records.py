@@ -23,6 +23,11 @@ def passes(share: float) -> bool:
     return share >= PASS_MARK - ROUNDING
 
 
+def percent(share: float) -> int:
+    """A share of the points in whole percent, rounded down: 79.9 % does not read like the 80 that passes."""
+    return min(100, int((share + ROUNDING) * 100))
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer as it was given."""
@@ -167,14 +172,16 @@ class LessonResult:
     @property
     def state(self) -> Text:
         """The same in words. While questions are open a share of all points would read like a fail."""
-        share, mark, still_open = f"{self.best:.0%}", f"{PASS_MARK:.0%}", self.questions - self.answered
+        share, mark, still_open = f"{percent(self.best)}%", f"{PASS_MARK:.0%}", self.questions - self.answered
         if self.passed:
             return Text(f"{share}, passed", f"{share}, gehaald")
         if not still_open:
             return Text(f"{share}, below the {mark} that passes", f"{share}, onder de {mark} die nodig is")
+        points, of = f"{round(self.points, 2):g}", f"{self.of:g}"
+        dutch = f"{points} van {of}".replace(".", ",")
         return Text(
-            f"{self.points:g} of {self.of:g} points so far, {still_open} of {self.questions} questions still open",
-            f"tot nu toe {self.points:g} van {self.of:g} punten, nog {still_open} van {self.questions} vragen open",
+            f"{points} of {of} points so far, {still_open} of {self.questions} questions still open",
+            f"tot nu toe {dutch} punten, nog {still_open} van {self.questions} vragen open",
         )
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from gradacc_lessons.progress import (
     shown,
     summary,
 )
+from gradacc_lessons.progress_records import LessonResult, percent
 from gradacc_lessons.progress_versions import VERSIONS
 from gradacc_lessons.text import LANGUAGES
 
@@ -202,6 +204,14 @@ def test_the_overview_speaks_both_languages(monkeypatch: pytest.MonkeyPatch, tmp
     learner_progress().set("language", "nl")
     assert summary() == summary("nl") != summary("en")
     assert CliRunner().invoke(main, ["progress"]).output == summary("nl") + "\n"
+
+
+def test_a_share_is_rounded_down_and_points_to_two_decimals(file: Path) -> None:
+    almost = LessonResult(LESSON, 1, 4, 4, 3.1966667, 4.0, 0.79916, False, "2026-11-30")
+    assert almost.state.en == "79%, below the 80% that passes"
+    so_far = replace(almost, answered=3).state
+    assert so_far.en.startswith("3.2 of 4 points") and so_far.nl.startswith("tot nu toe 3,2 van 4 punten")
+    assert [percent(share) for share in (0.29, 0.8 - 1e-12, 1.0, 0.0)] == [29, 80, 100, 0]
 
 
 def test_the_chosen_language_is_read_without_leaving_a_trace(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

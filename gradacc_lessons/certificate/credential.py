@@ -15,7 +15,7 @@ from gradacc_lessons.certificate import words
 from gradacc_lessons.certificate.names import clean_name
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.progress import PASS_MARK
-from gradacc_lessons.progress_records import ROUNDING
+from gradacc_lessons.progress_records import percent
 from gradacc_lessons.text import Language
 
 Kind = Literal["core", "full", "lessons"]
@@ -159,7 +159,7 @@ def _subject(name: str, achievement: Json, lessons: Mapping[str, float]) -> Json
         "identifier": [{"type": "IdentityObject", "hashed": False, "identityHash": name, "identityType": "name"}],
         "achievement": achievement,
         "result": [
-            {"type": ["Result"], "resultDescription": description["id"], "value": str(_percent(share))}
+            {"type": ["Result"], "resultDescription": description["id"], "value": str(percent(share))}
             for share, description in zip(lessons.values(), achievement["resultDescription"], strict=True)
         ],
     }
@@ -194,8 +194,3 @@ def _achievement(
 
 def _achievement_id(kind: str) -> str:
     return f"urn:uuid:{uuid5(NAMESPACE_OID, f'gradacc-lessons/{kind}')}"
-
-
-def _percent(share: float) -> int:
-    """In whole percent, rounded down: what is not reached is not said."""
-    return min(100, int((share + ROUNDING) * 100))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gradacc_lessons.certificate.credential import Credential, Kind
+from gradacc_lessons.progress_records import percent
 from gradacc_lessons.text import Text, joined
 
 NOTHING = Text("", "")
@@ -78,7 +79,7 @@ def missing(lacking: Sequence[tuple[str, float | None]]) -> Text:
     parts = [
         Text(f"{lesson} not handed in", f"{lesson} niet ingeleverd")
         if share is None
-        else Text(*[f"{lesson} {int(share * 100)}%"] * 2)  # rounded down: 79.9 % is not 80
+        else Text(*[f"{lesson} {percent(share)}%"] * 2)
         for lesson, share in lacking
     ]
     return joined(

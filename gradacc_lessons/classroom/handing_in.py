@@ -14,7 +14,7 @@ from gradacc_lessons.classroom.codes import ClassCode, read_code
 from gradacc_lessons.classroom.problem import ClassError
 from gradacc_lessons.classroom.submission import MOST_BYTES, read_submission, sealed
 from gradacc_lessons.progress import Answer, Progress
-from gradacc_lessons.text import Text, joined
+from gradacc_lessons.text import Text, counted, joined
 from gradacc_lessons.whole_file import write_whole
 
 
@@ -38,15 +38,15 @@ class HandIn:
 
     def described(self) -> Text:
         """What is in it, and what is not."""
-        answers = sum(map(len, self.lessons.values()))
+        answers, lessons, named = sum(map(len, self.lessons.values())), len(self.lessons), ", ".join(self.lessons)
         parts = [
             Text(
-                f"It holds {answers} answers from {len(self.lessons)} lessons ({', '.join(self.lessons)}), with the "
-                "source of the functions that you wrote, when you answered, and the versions of the course, Python "
-                "and PyTorch.",
-                f"Er staan {answers} antwoorden uit {len(self.lessons)} lessen in ({', '.join(self.lessons)}), met de "
-                "broncode van de functies die je schreef, wanneer je antwoordde, en de versies van de cursus, Python "
-                "en PyTorch.",
+                f"It holds {counted(answers, 'answer')} from {counted(lessons, 'lesson')} ({named}), with the source "
+                "of the functions that you wrote, when you answered, and the versions of the course, Python and "
+                "PyTorch.",
+                f"Wat erin staat: {answers} {'antwoord' if answers == 1 else 'antwoorden'} uit {lessons} "
+                f"{'les' if lessons == 1 else 'lessen'} ({named}), met de broncode van de functies die je schreef, "
+                "wanneer je antwoordde, en de versies van de cursus, Python en PyTorch.",
             ),
             Text(
                 "Your name is not in it: your teacher sees by your class code whose it is. No scores are in it "
@@ -58,10 +58,11 @@ class HandIn:
         if self.left_out:
             parts.append(
                 Text(
-                    f"Left out: {self.left_out} takes that you began before you joined the class. Take those quizzes "
-                    "again if they should count.",
-                    f"Weggelaten: {self.left_out} pogingen die je begon voordat je bij de klas kwam. Maak die quizzen "
-                    "opnieuw als ze moeten meetellen.",
+                    f"Left out: {counted(self.left_out, 'take')} that you began before you joined the class. If those "
+                    "quizzes should count, take them again: gradacc quiz LESSON --again",
+                    f"Weggelaten, want begonnen voordat je bij de klas kwam: {self.left_out} "
+                    f"{'poging' if self.left_out == 1 else 'pogingen'}. Moeten die quizzen meetellen, maak ze dan "
+                    "opnieuw: gradacc quiz LES --again",
                 )
             )
         return joined(parts)

@@ -20,6 +20,7 @@ from gradacc_lessons.classroom.lms.items import listing
 from gradacc_lessons.classroom.page import page, table
 from gradacc_lessons.classroom.results import AnswerResult, FileResult, LessonResult
 from gradacc_lessons.classroom.roster import Learner
+from gradacc_lessons.progress_records import percent
 from gradacc_lessons.quiz import draw, sentences, words
 from gradacc_lessons.quiz.exercises import exercise
 from gradacc_lessons.quiz.feedback import html
@@ -110,7 +111,7 @@ class Reporter:
                 escape(self._title(each.lesson)),
                 str(each.take),
                 escape(self._points(each.points, each.of)),
-                f"{each.share:.0%}",
+                f"{percent(each.share)}%",
                 escape(self._(words.PASSED if each.passed else words.NOT_YET)),
             ]
             for each in lessons
@@ -176,17 +177,23 @@ class Reporter:
 
     def _index(self, graded: dict[str, FileResult], others: list[FileResult]) -> bytes:
         lessons = sorted({each.lesson for result in graded.values() for each in result.lessons})
+        short = [lesson[:2] for lesson in lessons]  # by number, or else eleven lessons are wider than any screen
         rows = []
         for learner in self.of_class.learners.values():
             result = graded.get(learner.id)
-            shares = {each.lesson: f"{each.share:.0%}" for each in result.lessons} if result else {}
+            shares = {each.lesson: f"{percent(each.share)}%" for each in result.lessons} if result else {}
             link = f'<a href="{self.file_name(learner)}">{escape(learner.name or learner.id)}</a>'
             notes = " ".join(self._(note.text) for note in result.notes) if result else ""
             file = result.file if result else self._(say.NONE)
             rows.append([link, *(shares.get(lesson, "") for lesson in lessons), escape(file), escape(notes)])
         who, file_name, notes_name = (self._(each) for each in say.OVERVIEW_HEADING)
         numbers = range(1, len(lessons) + 1)
-        body = table(self._(say.LEARNERS), [who, *lessons, file_name, notes_name], rows, numbers)
+        body = table(
+            self._(say.LEARNERS),
+            [who, *(short if len(set(short)) == len(short) else lessons), file_name, notes_name],
+            rows,
+            numbers,
+        )
         if others:
             files = [
                 [

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gradacc_lessons.progress import PASS_MARK, Answer, Take, passes
+from gradacc_lessons.progress_records import percent
 from gradacc_lessons.quiz import words
 from gradacc_lessons.quiz.feedback import Result
 from gradacc_lessons.quiz.grade import fill
@@ -51,13 +52,13 @@ def _points(take: Take, best: float) -> list[Text]:
     """The verdict and the points; their share only when all is answered: before that it reads like a fail."""
     parts = [words.PASSED] if passes(best) else []
     still_open = len(take.asked) - len(take.best)
-    points = {"points": take.points, "of": take.of}
+    points = {"points": round(take.points, 2), "of": take.of}
     if still_open:
         parts.append(fill(words.SO_FAR, {**points, "open": still_open, "questions": len(take.asked)}))
     else:
         parts += [] if parts else [words.NOT_YET]
-        parts.append(fill(words.RESULT, {**points, "share": f"{take.share:.0%}", "mark": f"{PASS_MARK:.0%}"}))
-    return [*parts, fill(words.BEST, {"share": f"{best:.0%}"})] if take.number > 1 else parts
+        parts.append(fill(words.RESULT, {**points, "share": f"{percent(take.share)}%", "mark": f"{PASS_MARK:.0%}"}))
+    return [*parts, fill(words.BEST, {"share": f"{percent(best)}%"})] if take.number > 1 else parts
 
 
 def _message(take: Take, best: float, predictions: Sequence[bool], reread: Sequence[str]) -> Text:

@@ -1,6 +1,7 @@
 """A page for each learner: complete, escaped, in both languages, and no right answer that was not asked for."""
 
 import weakref
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -139,6 +140,22 @@ def test_everybody_has_a_page_with_the_reason_if_there_is_no_grade(autumn: Class
     overview = self_contained(index.read_bytes())
     assert {str(each["href"]) for each in overview.all("a")} == {file.name for file in files[1:]}
     assert "junk.json" in overview.words() and "50%" in overview.words()
+
+
+def test_the_overview_names_lessons_by_number_and_rounds_down(autumn: ClassFolder, tmp_path: Path) -> None:
+    almost = result("s1", share=0.7999, lesson="02_scale_the_loss").lessons
+    found = replace(
+        result("s1", lesson="01_accumulate"), lessons=(*result("s1", lesson="01_accumulate").lessons, *almost)
+    )
+    heads = [text for tag, text in self_contained(_index(autumn, [found], tmp_path)).text if tag == "th"]
+    assert heads[:3] == ["Learner", "01", "02"]
+    assert "79%" in self_contained(_index(autumn, [found], tmp_path)).words()
+    twice = replace(found, lessons=(*found.lessons, *result("s1", lesson="01_another").lessons))
+    assert "01_another" in self_contained(_index(autumn, [twice], tmp_path)).words()
+
+
+def _index(autumn: ClassFolder, results: list[FileResult], folder: Path) -> bytes:
+    return Reporter(autumn, "en").write(results, folder)[0].read_bytes()
 
 
 def test_a_copys_page_does_not_name_the_classmate_and_the_index_does(autumn: ClassFolder, tmp_path: Path) -> None:
