@@ -146,6 +146,6 @@ def grade(
 
     with in_words(language) as answer_in:
         opened = open_class(folder_of_class)
-        with counting("Grading") as tell:
+        with counting(Text("Grading", "Nakijken"), answer_in) as tell:
             done = grade_folder(opened, folder, unsafe=unsafe, jobs=jobs, to=to, tell=tell)
         say(words.summary(done).to(answer_in))

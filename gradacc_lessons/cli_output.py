@@ -57,9 +57,9 @@ def in_words(language: Language | None = None, exit_code: int = 1) -> Iterator[L
 
 
 @contextmanager
-def counting(label: str) -> Iterator[Callable[[int, int], None]]:
+def counting(label: Text, language: Language) -> Iterator[Callable[[int, int], None]]:
     """A bar that moves when it is told how many are done, and how many there are."""
-    with click.progressbar(length=0, label=label, show_pos=True) as bar:
+    with click.progressbar(length=0, label=label.to(language), show_pos=True) as bar:
 
         def tell(done: int, total: int) -> None:
             bar.length = total

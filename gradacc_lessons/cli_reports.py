@@ -115,7 +115,7 @@ def certify(
         opened, ends = open_class(folder_of_class), valid_until.replace(tzinfo=UTC) if valid_until else None
         results, place = _results(opened.results, folder_of_class), (to or opened.results) / "certificates"
         certifier = Certifier(opened, issuer_name, place, answer_in, ends)
-        with counting("Issuing") as tell:
+        with counting(Text("Issuing", "Uitgeven"), answer_in) as tell:
             outcomes = certifier.certify(read_results(results), tell)
         where = words.written(str(place)), words.signed_with(certifier.key.did)
         for text in (*summarised(outcomes), *about_code(read_results(results)), *where):
@@ -172,7 +172,7 @@ def demo(folder: Path, learners: int, lessons: tuple[str, ...], language: Langua
     with in_words(language) as answer_in:
         from gradacc_lessons.classroom.demonstration import demonstrate, lesson_names
 
-        with counting("Answering and grading") as tell:
+        with counting(Text("Answering and grading", "Antwoorden en nakijken"), answer_in) as tell:
             shown = demonstrate(folder, learners, lesson_names(lessons), tell=tell)
         say(shown.text().to(answer_in))
     sys.exit(0 if shown.exact else 1)
