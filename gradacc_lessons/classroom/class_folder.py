@@ -156,9 +156,11 @@ def open_class(folder: Path) -> ClassFolder:
     """The class in this folder; ClassError if there is none."""
     try:
         about = read((folder / "class.json").read_bytes())
-        if about["format"] != FORMAT or about["version"] != VERSION or not CLASS_ID.fullmatch(about["id"]):
+        if not isinstance(about, dict) or (about.get("format"), about.get("version")) != (FORMAT, VERSION):
             raise ValueError("it is of another version of the course")
-        return ClassFolder(folder, about["id"], str(about["name"]))
+        if not CLASS_ID.fullmatch(str(about.get("id"))):
+            raise ValueError("it holds no id of a class")
+        return ClassFolder(folder, about["id"], str(about.get("name", "")))
     except FileNotFoundError:
         raise ClassError(
             "no_class",
@@ -167,6 +169,6 @@ def open_class(folder: Path) -> ClassFolder:
             f"{folder} is niet de map van een klas. Maak er een met `gradacc class new NAAM --roster roster.csv`, of "
             "noem de map met --class.",
         ) from None
-    except (JsonError, KeyError, TypeError, ValueError) as error:
+    except (JsonError, ValueError) as error:
         file = folder / "class.json"
         raise ClassError("no_class", f"{file} cannot be used: {error}", f"{file} is onbruikbaar: {error}") from None

@@ -33,7 +33,7 @@ Only files with status "graded" carry lessons. A learner of the roster without a
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from gradacc_lessons.canonical import JsonError, canonical, read
 from gradacc_lessons.text import Text
@@ -44,6 +44,8 @@ Status = Literal["graded", "refused", "superseded", "copied"]
 CodeRun = Literal["sandbox", "unsafe", "refused", "none"]
 LONGEST_LINE = 4_000_000
 """Bytes of one result; a submission is smaller."""
+_MAYBE, _NUMBER = str | None, int | float
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,12 @@ def _lesson_as_json(lesson: LessonResult) -> dict[str, Any]:
 
 def result_from(value: Mapping[str, Any]) -> FileResult:
     """A result from its JSON; KeyError, TypeError or ValueError if it is none."""
-    if value["format"] != FORMAT or value["version"] != VERSION:
+    if not isinstance(value, Mapping) or (value.get("format"), value.get("version")) != (FORMAT, VERSION):
         raise ValueError(f"it is not {FORMAT} version {VERSION}")
     status, code = value["status"], value["code"]
     if status not in get_args(Status) or code not in get_args(CodeRun):
         raise ValueError(f"{status!r} with code {code!r} is no result")
-    return FileResult(
+    result = FileResult(
         file=value["file"],
         status=status,
         reason=_remark(value["reason"]) if value["reason"] else None,
@@ -169,18 +171,37 @@ def result_from(value: Mapping[str, Any]) -> FileResult:
         notes=tuple(map(_remark, value["notes"])),
         lessons=tuple(map(_lesson, value["lessons"])),
     )
+    return _of_kinds(result, file=str, learner=_MAYBE, written=_MAYBE)
+
+
+def _of_kinds(made: Made, **kinds: Any) -> Made:
+    """`made` itself; TypeError names a field that is of another kind."""
+    for name, kind in kinds.items():
+        if not isinstance(getattr(made, name), kind):
+            raise TypeError(f"{name} is of another kind")
+    return made
 
 
 def _remark(value: Mapping[str, Any]) -> Remark:
-    return Remark(value["id"], Text(value["en"], value["nl"]))
+    return _of_kinds(Remark(value["id"], _text(value)), id=str)
+
+
+def _text(value: Mapping[str, Any]) -> Text:
+    return _of_kinds(Text(value["en"], value["nl"]), en=str, nl=str)
 
 
 def _lesson(value: Mapping[str, Any]) -> LessonResult:
-    return LessonResult(**{**value, "answers": tuple(map(_answer, value["answers"]))})
+    made = LessonResult(**{**value, "answers": tuple(map(_answer, value["answers"]))})
+    return _of_kinds(
+        made, lesson=str, bank=str, take=int, points=_NUMBER, of=_NUMBER, share=_NUMBER, passed=bool
+    )  # fmt: skip
 
 
 def _answer(value: Mapping[str, Any]) -> AnswerResult:
-    return AnswerResult(**{**value, "said": Text(**value["said"]) if value["said"] else None})
+    made = AnswerResult(**{**value, "said": _text(value["said"]) if value["said"] else None})
+    return _of_kinds(
+        made, question=str, kind=str, take=int, fraction=_NUMBER, points=_NUMBER, mistake=_MAYBE
+    )  # fmt: skip
 
 
 def read_results(file: Path) -> Iterator[FileResult]:
@@ -189,5 +210,7 @@ def read_results(file: Path) -> Iterator[FileResult]:
         for number, line in enumerate(lines, start=1):
             try:
                 yield result_from(read(line, LONGEST_LINE))
-            except (JsonError, KeyError, TypeError, ValueError) as error:
+            except KeyError as error:
+                raise ValueError(f"{file}:{number}: this line is no result of grading ({error} is missing)") from None
+            except (JsonError, TypeError, ValueError) as error:
                 raise ValueError(f"{file}:{number}: this line is no result of grading ({error})") from None

@@ -37,7 +37,8 @@ def table_in(raw: bytes, file: Path) -> tuple[list[str], list[tuple[int, dict[st
     heading = text.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        # Strict: a quote that is never closed would swallow everybody behind it.
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ClassError("table", f"{file} is no CSV: {error}", f"{file} is geen CSV: {error}") from None

@@ -178,7 +178,13 @@ def result_from_line(line: bytes) -> FileResult:
 def test_a_line_that_is_no_result_is_named(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     good = FileResult("a.json", "graded", learner="s1").line()
-    for bad in (b"{}\n", b"junk\n", good.replace(b'"graded"', b'"great"')):
+    other_kinds = [
+        (b'"graded"', b'"great"'),
+        (b'"s1"', b'["s1"]'),
+        (b'"a.json"', b"7"),
+        (b'"lessons":[]', b'"lessons":[{}]'),
+    ]
+    for bad in (b"{}\n", b"[]\n", b"null\n", b"junk\n", *(good.replace(*change) for change in other_kinds)):
         file.write_bytes(good + bad)
         with pytest.raises(ValueError, match=r"results\.jsonl:2: this line is no result"):
             list(read_results(file))
