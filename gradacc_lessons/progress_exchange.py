@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradacc_lessons.canonical import canonical, digest, read
-from gradacc_lessons.progress_reading import can_be_read, read_prediction, read_setting, read_takes
+from gradacc_lessons.progress_reading import can_be_read, read_predictions, read_setting, read_takes
 from gradacc_lessons.progress_records import Take
 from gradacc_lessons.progress_versions import VERSIONS, fresh
 from gradacc_lessons.text import Text
@@ -223,8 +223,8 @@ def _identity(table: str, row: tuple[Any, ...]) -> bytes:
 
 def _merge_predictions(db: sqlite3.Connection, other: sqlite3.Connection) -> None:
     """Of two predictions for one question, one that was measured; else the one that is here."""
-    for lesson, question in other.execute("SELECT DISTINCT lesson, question FROM predictions ORDER BY 1, 2").fetchall():
-        mine, theirs = (read_prediction(each, lesson, question) for each in (db, other))
-        if theirs is not None and (mine is None or (mine.measured is None and theirs.measured is not None)):
-            rows = [row for row in _rows(other, "predictions") if row[:2] == (lesson, question)]
-            _insert(db, "predictions", rows[-1])
+    mine, theirs = read_predictions(db), read_predictions(other)
+    latest = {row[:2]: row for row in _rows(other, "predictions")}
+    for asked, row in latest.items():
+        if asked not in mine or (mine[asked].measured is None and theirs[asked].measured is not None):
+            _insert(db, "predictions", row)

@@ -5,7 +5,7 @@ A row that no version of the course wrote is Unreadable: for SQLite it is sound,
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,10 @@ from gradacc_lessons.progress_records import (
     take_from,
 )
 
+_REVIEW = "question, round, value, fraction, at"
+_PREDICTION = "value, measured, fraction"
+"""The columns that such a record is made of."""
+
 
 class Unreadable(sqlite3.DatabaseError):
     """A row holds what the course never writes."""
@@ -33,10 +37,10 @@ def can_be_read(db: sqlite3.Connection) -> bool:
     try:
         for (lesson,) in db.execute("SELECT lesson FROM takes UNION SELECT lesson FROM answers").fetchall():
             read_takes(db, lesson)
-        for lesson, question in db.execute("SELECT DISTINCT lesson, question FROM predictions").fetchall():
-            read_prediction(db, lesson, question)
-        for (lesson,) in db.execute("SELECT DISTINCT lesson FROM reviews").fetchall():
-            read_reviews(db, lesson)
+        read_predictions(db)
+        with _unreadable("reviews"):
+            for row in db.execute(f"SELECT {_REVIEW} FROM reviews"):
+                _review(row)
         for (name,) in db.execute("SELECT name FROM settings").fetchall():
             read_setting(db, name)
     except Unreadable:
@@ -89,26 +93,35 @@ def read_answers(db: sqlite3.Connection, lesson: str) -> list[Answer]:
 
 def read_reviews(db: sqlite3.Connection, lesson: str) -> list[Review]:
     """Every answer to a question of a lesson that came back, oldest first."""
-    query = "SELECT question, round, value, fraction, at FROM reviews WHERE lesson = ? ORDER BY id"
+    query = f"SELECT {_REVIEW} FROM reviews WHERE lesson = ? ORDER BY id"
     with _unreadable("reviews"):
-        return [
-            Review(_text(question), _number(number), json.loads(value), _share(share), _moment(at))
-            for question, number, value, share, at in db.execute(query, (lesson,)).fetchall()
-        ]
+        return [_review(row) for row in db.execute(query, (lesson,)).fetchall()]
 
 
 def read_prediction(db: sqlite3.Connection, lesson: str, question: str) -> Prediction | None:
     """The latest that is known about a prediction; None if none was made."""
-    query = (
-        "SELECT value, measured, fraction FROM predictions WHERE lesson = ? AND question = ? ORDER BY id DESC LIMIT 1"
-    )
+    query = f"SELECT {_PREDICTION} FROM predictions WHERE lesson = ? AND question = ? ORDER BY id DESC LIMIT 1"
     row = db.execute(query, (lesson, question)).fetchone()
-    if row is None:
-        return None
-    value, measured, fraction = row
     with _unreadable("predictions"):
-        outcome = None if measured is None else _predicted(json.loads(measured))
-        return Prediction(_predicted(json.loads(value)), outcome, None if fraction is None else _share(fraction))
+        return None if row is None else _prediction(row)
+
+
+def read_predictions(db: sqlite3.Connection) -> dict[tuple[str, str], Prediction]:
+    """The latest that is known about each prediction, by lesson and question."""
+    rows = db.execute(f"SELECT lesson, question, {_PREDICTION} FROM predictions ORDER BY id").fetchall()
+    with _unreadable("predictions"):
+        return {(lesson, question): _prediction(row) for lesson, question, *row in rows}
+
+
+def _review(row: Sequence[Any]) -> Review:
+    question, number, value, share, at = row
+    return Review(_text(question), _number(number), json.loads(value), _share(share), _moment(at))
+
+
+def _prediction(row: Sequence[Any]) -> Prediction:
+    value, measured, fraction = row
+    outcome = None if measured is None else _predicted(json.loads(measured))
+    return Prediction(_predicted(json.loads(value)), outcome, None if fraction is None else _share(fraction))
 
 
 def _take(row: tuple[Any, ...], answers: list[Answer], own_seed: str) -> Take:

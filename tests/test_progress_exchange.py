@@ -331,6 +331,21 @@ def test_no_text_inside_and_no_bomb_harms(exported: str, raw: bytes) -> None:
     assert "never writes" in refused(forged(lambda held: held, exported, raw))
 
 
+@pytest.mark.parametrize("table", ["predictions", "reviews", "takes"])
+def test_a_short_text_that_unpacks_to_a_thousand_of_a_kind_is_taken_over_at_once(
+    make: Make, exported: str, table: str
+) -> None:
+    def a_thousand(held: Any) -> Any:
+        first, last = TABLES[table][:2], held[table][0]
+        named = [number if first[1] == "take" else f"question-{number}" for number in range(1, 1_001)]
+        return {**held, table: [[f"{number:03}_lesson", name, *last[2:]] for number, name in enumerate(named)]}
+
+    text, here = forged(a_thousand, exported), make()
+    begun = process_time()
+    here.import_text(text)
+    assert len(text) < 9_000 and process_time() - begun < 1
+
+
 def test_what_is_kept_in_memory_only_can_still_be_exported(make: Make, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     stuck = Progress(tmp_path / "file" / "progress.sqlite")
