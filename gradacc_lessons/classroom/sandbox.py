@@ -228,7 +228,9 @@ def _package() -> Path:
 def _probe(prefix: list[str]) -> None:
     """Start the sandbox once, and lock a process in as a check is; SandboxError says what does not work."""
     word = secrets.token_hex(8)
-    script = f"from gradacc_lessons.detective import jail; jail.enter(); print({word!r})"
+    # On older kernels limits on processes count those of other namespaces: then a thread cannot start.
+    thread = "import threading; thread = threading.Thread(target=int); thread.start(); thread.join()"
+    script = f"from gradacc_lessons.detective import jail; jail.enter(); {thread}; print({word!r})"
     try:
         ended = subprocess.run(
             [*prefix, *PYTHON, "-c", script],

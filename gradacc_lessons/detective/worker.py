@@ -140,6 +140,7 @@ def _be_the_child(
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         limits.end_with(worker)
+        limits.first_to_go()
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)

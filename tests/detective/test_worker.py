@@ -309,6 +309,16 @@ def test_a_plain_function_returns_its_values():
     assert reply.header["values"] == [0, 2.0, None, None, None]
 
 
+@linux
+def test_where_memory_runs_out_a_check_is_ended_before_anything_else():
+    def first(number):
+        return int(open("/proc/self/oom_score_adj").read())  # noqa: SIM115
+
+    assert client.ask_for("values", portable(first), calls=[[1]]).header["values"] == [1000]
+    with open(f"/proc/{WORKER.pid}/oom_score_adj") as worker, open("/proc/self/oom_score_adj") as ours:
+        assert int(worker.read()) == int(ours.read())
+
+
 @pytest.mark.long
 def test_without_fork_diagnose_gives_the_same(monkeypatch):
     monkeypatch.delattr(os, "fork")
