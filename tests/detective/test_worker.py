@@ -312,7 +312,7 @@ def test_a_plain_function_returns_its_values():
 @linux
 def test_where_memory_runs_out_a_check_is_ended_before_anything_else():
     def first(number):
-        return int(open("/proc/self/oom_score_adj").read())  # noqa: SIM115
+        return int(open("/proc/self/oom_score_adj").read())
 
     assert client.ask_for("values", portable(first), calls=[[1]]).header["values"] == [1000]
     with open(f"/proc/{WORKER.pid}/oom_score_adj") as worker, open("/proc/self/oom_score_adj") as ours:
