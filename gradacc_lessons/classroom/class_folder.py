@@ -99,7 +99,7 @@ class ClassFolder:
 
         Nothing in it can lead to another folder; the handle tells those apart whose ids would read alike.
         """
-        kept = re.sub(r"[^A-Za-z0-9_-]+", "_", learner.id)[:40].strip("_")
+        kept = re.sub(r"[^A-Za-z0-9_-]+", "_", learner.id)[:40].strip("_-")
         return f"{kept or 'learner'}-{self.codes[learner.id].handle[:8]}"
 
     def write_codes(self) -> Path:

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -111,6 +112,14 @@ def test_a_roster_out_of_a_pipe_is_read_once_and_one_without_end_not_to_the_end(
     feeding.join()
     with pytest.raises(ClassError, match="too large"):
         new_class(tmp_path / "other", Path("/dev/zero"))
+
+
+def test_no_id_leads_elsewhere_or_is_taken_for_an_option(tmp_path: Path) -> None:
+    ids = ["../../etc/passwd", "-rf", "--", "CON", "a/b", ".", "é", "x" * 200]
+    made = new_class(tmp_path / "class", _roster(tmp_path, "id\n" + "".join(f"{each}\n" for each in ids)))
+    stems = [made.stem(learner) for learner in made.learners.values()]
+    assert len(set(stems)) == len(ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}-[0-9a-f]{8}", stem) for stem in stems), stems
 
 
 def test_a_class_is_never_written_over(autumn: ClassFolder, tmp_path: Path) -> None:
