@@ -28,10 +28,9 @@ def submit(to: Path | None) -> None:
     from gradacc_lessons.classroom import handing_in
     from gradacc_lessons.progress import learner_progress
 
-    progress = learner_progress()
-    with in_words(progress.language):
-        hand_in = handing_in.gather(progress)
-        say(hand_in.described().to(progress.language))
+    with in_words() as answer_in:
+        hand_in = handing_in.gather(learner_progress())
+        say(hand_in.described().to(answer_in))
         say(str(handing_in.write(hand_in, to)))
 
 
@@ -53,14 +52,13 @@ def join(code: str) -> None:
     from gradacc_lessons.classroom import handing_in
     from gradacc_lessons.progress import learner_progress
 
-    progress = learner_progress()
-    with in_words(progress.language):
-        joined = handing_in.join(progress, code)
+    with in_words() as answer_in:
+        joined = handing_in.join(learner_progress(), code)
         said = Text(
             f"You are in class {joined.class_id}. Quizzes that you begin from now on count for it.",
-            f"Je zit in klas {joined.class_id}. Quizzen die je vanaf nu begint, tellen daarvoor mee.",
+            f"Je zit in klas {joined.class_id}. Quizzen waar je vanaf nu aan begint, tellen mee voor deze klas.",
         )
-        say(said.to(progress.language))
+        say(said.to(answer_in))
 
 
 @classroom.command("new")

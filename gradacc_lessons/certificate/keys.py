@@ -95,7 +95,14 @@ def read_did(key: str) -> str:
             public = load_pem_public_key(raw)
             if isinstance(public, Ed25519PublicKey):
                 return did_of(public)
-    return did_of(key_of(raw.decode("utf-8", "replace").strip()))
+    try:
+        return did_of(key_of(raw.decode("utf-8", "replace").strip()))
+    except CertificateError:  # it would show what is in the file
+        raise CertificateError(
+            f"{path} holds no public key of the kind that certificates use: a did:key, or Ed25519 in PEM.",
+            f"In {path} staat geen publieke sleutel van de soort die certificaten gebruiken: een did:key, of Ed25519 "
+            "in PEM.",
+        ) from None
 
 
 def own_key(file: Path | None = None) -> SigningKey:

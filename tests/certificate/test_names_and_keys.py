@@ -177,6 +177,10 @@ def test_a_private_key_or_one_of_another_kind_is_not_taken_for_a_public_one(tmp_
     file.write_bytes(other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     with pytest.raises(CertificateError, match="no public key"):
         read_did(str(file))
+    file.write_text("a diary")
+    with pytest.raises(CertificateError, match=r"key\.pem holds no public key") as refused:
+        read_did(str(file))
+    assert "diary" not in refused.value.text.en + refused.value.text.nl
     with pytest.raises(CertificateError, match="neither"):
         read_did(str(tmp_path / "nowhere.pem"))
 

@@ -105,6 +105,13 @@ def _run(*arguments: str) -> tuple[int, str]:
     return ended.exit_code, ended.output
 
 
+@pytest.mark.parametrize("command", [("submit",), ("class", "join", "CODE")])
+def test_a_home_that_cannot_be_is_a_sentence(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADACC_HOME", "~nobody-here/x")
+    code, said = _run(*command)
+    assert code == 1 and "there is no home folder ~nobody-here" in said
+
+
 def test_from_roster_to_results_by_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADACC_HOME", str(tmp_path / "home"))
     (tmp_path / "roster.csv").write_text("id,name\ns1,Ada\n", encoding="utf-8")
