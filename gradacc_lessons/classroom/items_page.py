@@ -47,6 +47,14 @@ ITEM_HEADING = (
     Text("Discrimination", "Onderscheidend vermogen"),
     Text("All right", "Helemaal goed"),
 )
+KINDS = {
+    "choice": Text("choice", "keuze"),
+    "multiple": Text("several choices", "meer keuzes"),
+    "number": Text("number", "getal"),
+    "order": Text("order", "volgorde"),
+    "spot": Text("faulty line", "foute regel"),
+    "code": Text("function", "functie"),
+}
 COMMONEST_FIRST = Text("The commonest first", "De meest gemaakte eerst")
 MISTAKES, QUESTIONS = Text("Every mistake", "Elke fout"), Text("Every question", "Elke vraag")
 EXPLAINED = Text(
@@ -135,8 +143,8 @@ def _none(language: Language) -> str:
 def _item_table(items: pd.DataFrame, language: Language) -> str:
     rows = [
         [
-            escape(row["question"]), escape(row["kind"]), str(row["n"]), _decimals(row["difficulty"], language),
-            _decimals(row["discrimination"], language), f"{row['right']:.0%}",
+            escape(row["question"]), escape(_kind(row["kind"], language)), str(row["n"]),
+            _decimals(row["difficulty"], language), _decimals(row["discrimination"], language), f"{row['right']:.0%}",
         ]
         for _, row in items.iterrows()
     ]  # fmt: skip
@@ -153,6 +161,10 @@ def _mistake_table(mistakes: pd.DataFrame, named: InWords, language: Language, c
         for _, row in mistakes.iterrows()
     ]  # fmt: skip
     return table(caption.to(language), [each.to(language) for each in MISTAKE_HEADING], rows, numbers=(4, 5))
+
+
+def _kind(kind: str, language: Language) -> str:
+    return KINDS[kind].to(language) if kind in KINDS else kind
 
 
 def _picture(figure: ItemsFigure, sentence: str, language: Language) -> str:

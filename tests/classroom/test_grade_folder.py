@@ -15,7 +15,7 @@ from gradacc_lessons.classroom import grade_folder as module
 from gradacc_lessons.classroom import sandbox
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.grade_folder import grade_folder
-from gradacc_lessons.classroom.grading import Grader
+from gradacc_lessons.classroom.grading import Graded, Grader
 from gradacc_lessons.classroom.inbox import files
 from gradacc_lessons.classroom.journal import NAME, Entry, Journal, line_of
 from gradacc_lessons.classroom.problem import ClassError
@@ -157,9 +157,7 @@ def test_a_journal_of_something_else_is_not_used(tmp_path: Path) -> None:
     assert not Journal(tmp_path / NAME, {"version": 2}).entries
 
 
-def _graded_as(name: str):  # type: ignore[no-untyped-def]
-    from gradacc_lessons.classroom.grading import Graded
-
+def _graded_as(name: str) -> Graded:
     return Graded(FileResult(name, "graded", learner="s1", written=LATER), "0" * 64, "w", "c", 0)
 
 

@@ -177,6 +177,7 @@ def test_a_dutch_page_is_dutch_to_its_numbers_and_its_pictures_words(autumn: Cla
     answers = [("small-choice", "choice", 1, share, None) for share in (1.0, 0.0, 0.0)]
     found = analysis(*(result(f"s{at}", [answer]) for at, answer in enumerate(answers)))
     page = self_contained(items_page("herfst", found, in_words(autumn), "nl", drawn(found, "nl")))
+    assert ("th", "Soort") in page.text and ("td", "keuze") in page.text
     assert "0,33" in page.words() and "onder 0,2 zegt" in page.words() and "0.33" not in page.words()
     (picture,) = page.all("img")
     assert picture["alt"].startswith("Twee vlakken met een rij voor elke vraag")
