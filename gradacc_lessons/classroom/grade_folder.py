@@ -10,7 +10,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -158,7 +158,12 @@ def _graded(of_class: ClassFolder, folder: Path, kind: CodeRun, names: list[str]
         while running:
             ended, running = wait(running, return_when=FIRST_COMPLETED)
             running |= {pool.submit(_grade, piece) for piece in islice(pieces, len(ended))}
-            yield from (_lines(each) for each in ended)
+            yield from (each.result() for each in ended)
+    except BrokenProcessPool:  # of a result, or of the next piece that it is given
+        raise RuntimeError(
+            "a process that grades was ended from outside, perhaps for want of memory; run the same command again to "
+            "go on where it stopped, with fewer --jobs if memory was short"
+        ) from None
     except BaseException:  # what they are at may take minutes
         for process in set(active_children()) - others:
             process.terminate()
@@ -194,17 +199,8 @@ def _graded_here(grader: Grader, kind: CodeRun, pieces: Iterable[list[str]]) -> 
             client.use(before)
 
 
-def _lines(ended: "Future[Lines]") -> Lines:
-    try:
-        return ended.result()
-    except BrokenProcessPool:
-        raise RuntimeError(
-            "a process that grades was ended from outside, perhaps for want of memory; run the same command again to "
-            "go on where it stopped, with fewer --jobs if memory was short"
-        ) from None
-
-
-_GRADER: Grader | None = None
+_GRADER: Grader | str = "nothing has begun"
+"""The process's own; if it could not be made, why."""
 
 
 def _begin(class_folder: Path, folder: Path, kind: CodeRun, parent: int) -> None:
@@ -212,13 +208,17 @@ def _begin(class_folder: Path, folder: Path, kind: CodeRun, parent: int) -> None
     global _GRADER
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop, and ends this process
     limits.end_with(parent)
-    if kind in ("sandbox", "unsafe"):
-        sandbox.use(kind)
-    _GRADER = Grader(open_class(class_folder), folder, kind)
+    try:
+        if kind in ("sandbox", "unsafe"):
+            sandbox.use(kind)
+        _GRADER = Grader(open_class(class_folder), folder, kind)
+    except (ValueError, OSError, RuntimeError) as error:  # raised here, the pool would print it as a traceback
+        _GRADER = str(error)
 
 
 def _grade(names: list[str]) -> Lines:
-    assert _GRADER is not None
+    if isinstance(_GRADER, str):
+        raise RuntimeError(_GRADER)
     return [(name, line_of(name, _GRADER.grade(name))) for name in names]
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -298,3 +299,41 @@ def test_an_interrupt_does_not_wait_for_code_that_sleeps(autumn: ClassFolder, tm
     while (left := [pid for pid in running if _alive(pid)]) and time.monotonic() - began < 6:
         time.sleep(0.1)
     assert not left
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_from_outside_is_a_sentence_and_it_goes_on(
+    autumn: ClassFolder, inbox: Path, tmp_path: Path
+) -> None:
+    for number in range(60):
+        (inbox / f"x{number}.json").write_bytes(b"junk")
+    whole = grade_folder(autumn, inbox, to=tmp_path / "whole", jobs=1).file.read_bytes()
+
+    def kill(done: int, total: int) -> None:
+        if done:
+            for process in active_children():
+                process.kill()
+                process.join()
+
+    with pytest.raises(RuntimeError, match="ended from outside"):
+        grade_folder(autumn, inbox, to=tmp_path / "out", jobs=2, tell=kill)
+    summary = grade_folder(autumn, inbox, to=tmp_path / "out", jobs=2)
+    assert summary.resumed > 0 and summary.file.read_bytes() == whole
+
+
+def test_a_process_that_cannot_begin_says_why_in_a_sentence(
+    autumn: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(kind: str) -> None:
+        raise sandbox.SandboxError("the sandbox does not work here")
+
+    monkeypatch.setattr(module, "_GRADER", "")
+    monkeypatch.setattr(module.limits, "end_with", lambda parent: None)
+    monkeypatch.setattr(module.sandbox, "use", broken)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        module._begin(autumn.folder, tmp_path, "sandbox", os.getppid())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with pytest.raises(RuntimeError, match="does not work here"):
+        module._grade(["a.json"])
