@@ -24,14 +24,13 @@ from gradacc_lessons.classroom import certify_words as say
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.results import FileResult, LessonResult
 from gradacc_lessons.classroom.roster import Learner
+from gradacc_lessons.classroom.same_work import SAME_WORK
 from gradacc_lessons.classroom.tables import as_csv
 from gradacc_lessons.text import Language, Text, joined
 from gradacc_lessons.whole_file import write_whole
 
 KINDS: tuple[Kind, ...] = ("full", "core")
 """The one that asks for more comes first."""
-SAME_WORK = "same_work"
-"""The note of grading on a file whose answers are somebody else's too."""
 LIST_NAME = "certificates.csv"
 Done = Literal["issued", "kept", "open", "held"]
 Tell = Callable[[int, int], object]
@@ -201,7 +200,7 @@ class _Passed:
 
     @classmethod
     def of(cls, result: FileResult) -> "_Passed":
-        kept = {each.lesson: LessonResult(**{**vars(each), "answers": ()}) for each in result.lessons}
+        kept = {each.lesson: each for each in result.without_answers().lessons}
         return cls(kept, next((note.text for note in result.notes if note.id == SAME_WORK), None))
 
     def earns(self, kind: Kind) -> bool:

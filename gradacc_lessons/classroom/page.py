@@ -45,3 +45,10 @@ def table(caption: str, heading: Sequence[str], rows: Iterable[Sequence[str]], n
         cells = [f"<td{kind(at)}>{cell}</td>" for at, cell in enumerate(row)][1:]
         body.append(f'<tr><th scope="row"{kind(0)}>{row[0]}</th>{"".join(cells)}</tr>')
     return f"<table>\n<caption>{escape(caption)}</caption>\n<tr>{head}</tr>\n{chr(10).join(body)}\n</table>"
+
+
+def listing(lines: list[str], *, numbered: bool) -> str:
+    """Code as HTML, with the numbers of its lines if they are asked about."""
+    shown = [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if numbered else lines
+    # Not by `html`, which makes <br> of the ends of lines.
+    return f"<pre>{escape(chr(10).join(shown))}</pre>"

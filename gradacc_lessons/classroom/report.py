@@ -6,7 +6,7 @@ the teacher's.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
 from itertools import chain
@@ -16,10 +16,10 @@ from gradacc_lessons.classroom import report_words as say
 from gradacc_lessons.classroom.answers import shown_answer
 from gradacc_lessons.classroom.class_folder import ClassFolder
 from gradacc_lessons.classroom.codes import ClassCode
-from gradacc_lessons.classroom.lms.items import listing
-from gradacc_lessons.classroom.page import page, table
+from gradacc_lessons.classroom.page import listing, page, table
 from gradacc_lessons.classroom.results import AnswerResult, FileResult, LessonResult
 from gradacc_lessons.classroom.roster import Learner
+from gradacc_lessons.classroom.same_work import SAME_WORK
 from gradacc_lessons.progress_records import percent
 from gradacc_lessons.quiz import draw, sentences, words
 from gradacc_lessons.quiz.exercises import exercise
@@ -29,7 +29,7 @@ from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import Bank, ChoiceQuestion, CodeQuestion, NumberQuestion, Question, SpotQuestion
 from gradacc_lessons.text import Language, Text, joined
 
-FOR_THE_TEACHER = ("same_work",)
+FOR_THE_TEACHER = (SAME_WORK,)
 """Notes that are not on the learner's own page."""
 
 
@@ -51,10 +51,10 @@ class Reporter:
         for result in results:
             learner = self.of_class.learners.get(result.learner or "")
             if result.status != "graded" or learner is None:
-                others[result.learner].append(_without_answers(result))
+                others[result.learner].append(result.without_answers())
                 continue
             files.append(self._write_page(folder, learner, self.learner_page(learner, result)))
-            graded[learner.id] = _without_answers(result)
+            graded[learner.id] = result.without_answers()
         for learner in self.of_class.learners.values():
             if learner.id not in graded:
                 files.append(self._write_page(folder, learner, self.empty_page(learner, others.get(learner.id, []))))
@@ -205,11 +205,6 @@ class Reporter:
             ]
             body += table(self._(say.OTHER_FILES), [self._(each) for each in say.FILES_HEADING], files)
         return page(self._(fill(say.OVERVIEW, {"name": self.of_class.name})), self.language, body)
-
-
-def _without_answers(result: FileResult) -> FileResult:
-    """What the index tells of a file: a class's answers are too many to keep."""
-    return replace(result, lessons=tuple(replace(each, answers=()) for each in result.lessons))
 
 
 def _verdict(answer: AnswerResult | None) -> Text:

@@ -31,7 +31,7 @@ Only files with status "graded" carry lessons. A learner of the roster without a
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -130,6 +130,10 @@ class FileResult:
     """What the teacher should know."""
     lessons: tuple[LessonResult, ...] = ()
     """What was graded, by lesson."""
+
+    def without_answers(self) -> "FileResult":
+        """The same for whoever goes by lessons alone: a class's answers are too many to keep."""
+        return replace(self, lessons=tuple(replace(each, answers=()) for each in self.lessons))
 
     def line(self) -> bytes:
         """The result as one line of results.jsonl, line end included."""

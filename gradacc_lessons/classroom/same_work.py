@@ -9,6 +9,8 @@ from gradacc_lessons.classroom.journal import Entry
 from gradacc_lessons.classroom.results import Remark, Status
 from gradacc_lessons.text import Text
 
+SAME_WORK = "same_work"
+"""The id of the note on a file whose answers are in another one too, where nothing shows whose they are."""
 MOST_NAMED = 5
 """Files that a note names; of a thousand, a thousand notes would each hold a thousand names."""
 Verdicts = dict[str, tuple[Status, Remark]]
@@ -56,7 +58,7 @@ def _whose(name: str, names: list[str]) -> Remark:
     more = len(names) - 1 - MOST_NAMED
     en, nl = (f"{others} and {more} more", f"{others} en nog {more}") if more > 0 else (others, others)
     return Remark(
-        "same_work",
+        SAME_WORK,
         Text(
             f"The same answers, given at the same moments, are in {en}, and nothing shows whose they are.",
             f"Dezelfde antwoorden, op dezelfde momenten gegeven, staan in {nl}, en niets laat zien van wie ze zijn.",

@@ -17,9 +17,10 @@ from gradacc_lessons.certificate.keys import key_in
 from gradacc_lessons.certificate.problem import CertificateError
 from gradacc_lessons.certificate.verify import verify
 from gradacc_lessons.classroom import certify as module
-from gradacc_lessons.classroom.certify import LIST_NAME, SAME_WORK, Certifier, Outcome
+from gradacc_lessons.classroom.certify import LIST_NAME, Certifier, Outcome
 from gradacc_lessons.classroom.class_folder import ClassFolder, new_class
 from gradacc_lessons.classroom.results import RESULTS_NAME, FileResult, Remark
+from gradacc_lessons.classroom.same_work import SAME_WORK
 from gradacc_lessons.cli import main
 from gradacc_lessons.text import Language, Text
 

@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 
 from gradacc_lessons.classroom.lms import export
 from gradacc_lessons.classroom.lms.export import Format, export_banks
-from gradacc_lessons.classroom.lms.items import INSTANCES, items, left_out, listing
+from gradacc_lessons.classroom.lms.items import INSTANCES, items, left_out
 from gradacc_lessons.classroom.lms.markup import clean, plain
+from gradacc_lessons.classroom.page import listing
 from gradacc_lessons.course import course_folder
 from gradacc_lessons.quiz.bank import load_bank
 from gradacc_lessons.quiz.feedback import html as as_html

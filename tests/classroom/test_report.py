@@ -13,6 +13,7 @@ from gradacc_lessons.classroom.class_folder import ClassFolder, new_class
 from gradacc_lessons.classroom.grading import Grader
 from gradacc_lessons.classroom.report import Reporter
 from gradacc_lessons.classroom.results import FileResult, LessonResult, Remark
+from gradacc_lessons.classroom.same_work import SAME_WORK
 from gradacc_lessons.quiz.number import written
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
@@ -121,7 +122,7 @@ def test_markup_in_banks_names_answers_and_files_stays_text(autumn, graded) -> N
 
 
 def test_what_is_for_the_teacher_is_on_the_index_only(autumn: ClassFolder, tmp_path: Path) -> None:
-    note = Remark("same_work", Text("Same as bob.json.", "Hetzelfde als bob.json."))
+    note = Remark(SAME_WORK, Text("Same as bob.json.", "Hetzelfde als bob.json."))
     one = result("s1")
     noted = FileResult("a.json", "graded", None, "s1", one.written, "none", (note,), ())
     files = Reporter(autumn, "en").write([noted], tmp_path)

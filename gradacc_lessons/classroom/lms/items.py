@@ -11,8 +11,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 
+from gradacc_lessons.classroom.page import listing
 from gradacc_lessons.quiz import draw, ordering, words
 from gradacc_lessons.quiz.feedback import html
 from gradacc_lessons.quiz.formula import Number
@@ -218,10 +218,3 @@ def _order(question: OrderQuestion, to: Language) -> LmsItem:
         picks.append(Pick(f"order-{number}", f"<ol>{lines}</ol>", graded.correct, html(graded.feedback.to(to))))
     prompt, hints = html(question.prompt.to(to)), _hints(question, to, {})
     return LmsItem(question.id, question.id, prompt, question.points, tuple(picks), hints=hints)
-
-
-def listing(lines: list[str], *, numbered: bool) -> str:
-    """Code as HTML, with the numbers of its lines if they are asked about."""
-    shown = [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if numbered else lines
-    # Not by `html`, which makes <br> of the ends of lines.
-    return f"<pre>{escape(chr(10).join(shown))}</pre>"
