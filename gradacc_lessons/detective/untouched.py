@@ -19,6 +19,8 @@ TAMPERED = "tampered"
 """Status of an answer whose code changed what measures it."""
 _KEPT_BY_PYTHON = {"__slotnames__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl"}
 """What Python itself writes into a class or changes in one."""
+_CHANGED_BY_TORCH = {"Storage", "_init_group"}
+"""What torch itself replaces, in torch.set_default_dtype and torch.compile: no attack, and the numbers decide."""
 MOST_NAMED = 3
 
 
@@ -55,14 +57,15 @@ def _told(before: list[Any], codes: dict[int, Any]) -> list[str]:
     return found
 
 
-_ANY = dict.fromkeys(_KEPT_BY_PYTHON)
+_ANY = dict.fromkeys(_KEPT_BY_PYTHON | _CHANGED_BY_TORCH)
 
 
 def _looked_at(owner: Any) -> dict[str, Any]:
     """What of a module or class must stay as it is: all of a class; functions and classes of a module."""
     if isinstance(owner, type):
-        return {name: value for name, value in vars(owner).items() if name not in _KEPT_BY_PYTHON}
-    return {name: value for name, value in vars(owner).items() if callable(value)}
+        left_out = _KEPT_BY_PYTHON | _CHANGED_BY_TORCH
+        return {name: value for name, value in vars(owner).items() if name not in left_out}
+    return {name: value for name, value in vars(owner).items() if callable(value) and name not in _CHANGED_BY_TORCH}
 
 
 def _owners() -> Iterator[ModuleType | type]:

@@ -249,6 +249,11 @@ def test_an_optimizer_of_another_kind_is_no_attack(ran: Run) -> None:
     assert ran(RIGHT.replace(":\n", f":\n{lines}", 1)).fraction == 1.0
 
 
+@pytest.mark.parametrize("call", ["torch.set_default_dtype(torch.float64)", "torch.compile(lambda x: x)"])
+def test_what_torch_replaces_in_itself_is_no_attack(ran: Run, call: str) -> None:
+    assert ran(f"{call}\n{RIGHT}").fraction == 1.0
+
+
 @pytest.mark.parametrize(
     "claim",
     [
