@@ -12,7 +12,7 @@ from gradacc_lessons.cli_authors import notebooks, publish
 from gradacc_lessons.cli_certificate import certificate, verify
 from gradacc_lessons.cli_classroom import submit
 from gradacc_lessons.cli_museum import museum
-from gradacc_lessons.cli_output import LANGUAGE, one_sentence, printable, say
+from gradacc_lessons.cli_output import LANGUAGE, UserPath, one_sentence, printable, say
 from gradacc_lessons.cli_quiz import progress, quiz
 from gradacc_lessons.cli_reports import classroom, slides
 from gradacc_lessons.patience import patience
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
-@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work on a copy of the lessons here.")
+@click.option("--folder", type=UserPath(file_okay=False), help="Work on a copy of the lessons here.")
 @click.argument("options", nargs=-1)
 def lab(folder: Path | None, options: tuple[str, ...]) -> None:
     """Open the lessons in JupyterLab.
@@ -131,7 +131,7 @@ def examine(target: str, micro_batch_size: int, for_programs: bool, language: La
 
 @main.command()
 @click.argument("target", metavar="[FILE:FUNCTION]", required=False)
-@click.option("--model", type=click.Path(path_type=Path), help="A transformers configuration file instead.")
+@click.option("--model", type=UserPath(), help="A transformers configuration file instead.")
 @click.option("--sequence", type=int, help="With --model: tokens in the longest example.")
 @click.option("--target-batch", type=int, required=True, help="Examples behind one update.")
 @click.option("--memory", required=True, help="The budget, such as 24GiB.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import one_sentence, report, say
+from gradacc_lessons.cli_output import UserPath, one_sentence, report, say
 
 
 @click.command()
@@ -35,9 +35,7 @@ def notebooks() -> None:
     """
 
 
-FILES = click.argument(
-    "files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="[NOTEBOOK]..."
-)
+FILES = click.argument("files", nargs=-1, type=UserPath(exists=True, dir_okay=False), metavar="[NOTEBOOK]...")
 
 
 @notebooks.command("execute")

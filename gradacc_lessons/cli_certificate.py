@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import LANGUAGE, in_words, say
+from gradacc_lessons.cli_output import LANGUAGE, UserPath, in_words, say
 from gradacc_lessons.text import Language
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+FILE = UserPath(dir_okay=False)
 CANNOT_TELL = 2
 """The exit code of `gradacc verify` where it has nothing to say about the certificate; click's own for wrong usage."""
 
@@ -31,7 +31,7 @@ def _in_words(language: Language | None, exit_code: int = 1) -> Iterator[Languag
 @click.option("--full", is_flag=True, help="The full certificate: every lesson of the installed course.")
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     default=Path("."),
     help="Where its files are written; without it, here.",
 )

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, say
+from gradacc_lessons.cli_output import LANGUAGE, UserPath, counting, in_words, say
 from gradacc_lessons.text import Language, Text, counted
 
 CLASS = click.option(
     "--class",
     "folder_of_class",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     default=".",
     help="The folder of the class; without it, the one you are in.",
 )
 
 
 @click.command()
-@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("--to", type=UserPath(dir_okay=False), help="The file to write.")
 def submit(to: Path | None) -> None:
     """Write the file that you hand in to your teacher.
 
@@ -62,16 +62,16 @@ def join(code: str) -> None:
 
 
 @classroom.command("new")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
+@click.argument("folder", type=UserPath(), metavar="NAME")
 @click.option(
     "--roster",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=UserPath(exists=True, dir_okay=False),
     required=True,
     help="A CSV with a column id and, if you like, name and email.",
 )
 @click.option(
     "--bank",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=UserPath(exists=True, file_okay=False),
     help="A folder with banks of your own, in place of the course's; they are copied.",
 )
 @LANGUAGE
@@ -118,9 +118,9 @@ def codes(folder_of_class: Path, show: bool, language: Language | None) -> None:
 
 
 @classroom.command("grade")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", type=UserPath(exists=True, file_okay=False))
 @CLASS
-@click.option("--to", type=click.Path(path_type=Path, file_okay=False), help="Write the results to this folder.")
+@click.option("--to", type=UserPath(file_okay=False), help="Write the results to this folder.")
 @click.option("--jobs", type=click.IntRange(min=1), help="How many processes grade at once; one per core without it.")
 @click.option("--unsafe", is_flag=True, help="Where there is no sandbox: run learners' code all the same, as you.")
 @LANGUAGE

@@ -4,9 +4,12 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import click
 
+from gradacc_lessons.home import expanded
 from gradacc_lessons.text import LANGUAGES, Language, Text
 
 LANGUAGE = click.option(
@@ -17,6 +20,19 @@ LANGUAGE = click.option(
 
 STEERING = ("Cc", "Cf", "Cs")
 """Unicode's control and format characters, and halves of characters that no encoding has."""
+
+
+class UserPath(click.Path):
+    """A path; a ~ at its beginning is a home folder behind an equals sign too, where shells leave it alone."""
+
+    def __init__(self, **bounds: bool) -> None:
+        super().__init__(path_type=Path, **bounds)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(expanded(value), param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def report(problems: list[str], all_well: str) -> None:

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import click
 
-from gradacc_lessons.cli_output import LANGUAGE, one_sentence, report, say
-from gradacc_lessons.home import expanded
+from gradacc_lessons.cli_output import LANGUAGE, UserPath, one_sentence, report, say
 from gradacc_lessons.text import LANGUAGES, Language
 
 BANK = click.option(
     "--bank",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=UserPath(file_okay=False, exists=True),
     help="A folder with banks of your own; without it, the course's.",
 )
 
@@ -42,7 +41,7 @@ def quiz() -> None:
 
 @quiz.command("take")
 @click.argument("lesson")
-@click.option("--code", type=click.Path(path_type=Path, dir_okay=False), help="The file with the functions you write.")
+@click.option("--code", type=UserPath(dir_okay=False), help="The file with the functions you write.")
 @click.option("--again", is_flag=True, help="Begin anew, with other numbers; your best take counts.")
 @click.option("--review", is_flag=True, help="Only what you missed and what is due to come back today.")
 @BANK
@@ -107,7 +106,7 @@ def progress(context: click.Context, language: Language | None) -> None:
 
 
 @progress.command("export")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=UserPath(), required=False)
 def progress_export(file: Path | None) -> None:
     """Write all that you have done as a short text, to a new FILE or onto the screen.
 
@@ -123,13 +122,12 @@ def progress_export(file: Path | None) -> None:
         if file is None:
             click.echo(text, nl=False)
             return
-        file = expanded(file)
         write_whole(file, text.encode("ascii"), over=False)
         say(str(file))
 
 
 @progress.command("import")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=UserPath(), required=False)
 @LANGUAGE
 def progress_import(file: Path | None, language: Language | None) -> None:
     """Take over what `export` wrote: from FILE, or what you paste, ended by Ctrl-D (on Windows Ctrl-Z, Enter).
@@ -146,7 +144,7 @@ def progress_import(file: Path | None, language: Language | None) -> None:
     with one_sentence():
         kept = learner_progress()
         try:
-            text = text_from(sys.stdin.buffer) if file is None else text_in(expanded(file))
+            text = text_from(sys.stdin.buffer) if file is None else text_in(file)
             taken = kept.import_text(text)
         except TextRefused as refused:
             raise ValueError(refused.sentence.to(language or kept.language)) from None

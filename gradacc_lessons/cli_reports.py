@@ -8,12 +8,10 @@ import click
 
 from gradacc_lessons.cli_classroom import CLASS
 from gradacc_lessons.cli_classroom import classroom as classroom
-from gradacc_lessons.cli_output import LANGUAGE, counting, in_words, say
+from gradacc_lessons.cli_output import LANGUAGE, UserPath, counting, in_words, say
 from gradacc_lessons.text import Language, Text, counted
 
-TO = click.option(
-    "--to", type=click.Path(path_type=Path, file_okay=False), help="Write here; without it, in the class's results."
-)
+TO = click.option("--to", type=UserPath(file_okay=False), help="Write here; without it, in the class's results.")
 
 
 @classroom.command("report")
@@ -126,9 +124,9 @@ def certify(
 @classroom.command("export")
 @click.argument("lessons", nargs=-1, metavar="[LESSON]...")
 @click.option("--format", "kind", type=click.Choice(["moodle-xml", "qti12"]), required=True, help="For which system.")
-@click.option("--class", "folder_of_class", type=click.Path(path_type=Path, file_okay=False), help="A class's banks.")
-@click.option("--bank", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Banks of your own.")
-@click.option("--to", type=click.Path(path_type=Path, file_okay=False), default=".", help="Write here.")
+@click.option("--class", "folder_of_class", type=UserPath(file_okay=False), help="A class's banks.")
+@click.option("--bank", type=UserPath(file_okay=False, exists=True), help="Banks of your own.")
+@click.option("--to", type=UserPath(file_okay=False), default=".", help="Write here.")
 @click.option("--sets", type=click.IntRange(1, 50), default=5, show_default=True, help="Sets of numbers a question.")
 @LANGUAGE
 def export(
@@ -155,7 +153,7 @@ def export(
 
 
 @classroom.command("demo")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
+@click.argument("folder", type=UserPath(), metavar="NAME")
 @click.option("--learners", type=click.IntRange(12, 5000), default=300, show_default=True)
 @click.option(
     "--lesson", "lessons", multiple=True, help="A lesson they take; without it, those of a class of 90 minutes."
@@ -180,10 +178,10 @@ def demo(folder: Path, learners: int, lessons: tuple[str, ...], language: Langua
 
 @click.command("slides")
 @click.argument("lesson")
-@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
+@click.option("--to", type=UserPath(dir_okay=False), help="The file to write.")
 @click.option(
     "--reveal",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     help="A folder with reveal.js, to put into the file: it then needs no internet.",
 )
 @LANGUAGE

@@ -141,7 +141,7 @@ def _furnish(folder: Path, roster: bytes, banks: list[Path]) -> ClassFolder:
 
     made = ClassFolder(folder, new_class_id(), folder.name)
     about = {"format": FORMAT, "version": VERSION, "id": made.id, "name": made.name}
-    (folder / "class.json").write_bytes(canonical(about) + b"\n")
+    write_whole(folder / "class.json", canonical(about) + b"\n")
     write_whole(folder / "roster.csv", roster, private=True)
     write_whole(folder / "class.key", secrets.token_hex(KEY_BYTES).encode() + b"\n", private=True)
     own_key(folder / "teacher.pem")

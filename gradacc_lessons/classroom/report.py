@@ -28,6 +28,7 @@ from gradacc_lessons.quiz.formula import Number
 from gradacc_lessons.quiz.grade import fill
 from gradacc_lessons.quiz.questions import Bank, ChoiceQuestion, CodeQuestion, NumberQuestion, Question, SpotQuestion
 from gradacc_lessons.text import Language, Text, joined
+from gradacc_lessons.whole_file import write_whole
 
 FOR_THE_TEACHER = (SAME_WORK,)
 """Notes that are not on the learner's own page."""
@@ -59,12 +60,13 @@ class Reporter:
             if learner.id not in graded:
                 files.append(self._write_page(folder, learner, self.empty_page(learner, others.get(learner.id, []))))
         index = folder / "index.html"
-        index.write_bytes(self._index(graded, sorted(chain.from_iterable(others.values()), key=lambda each: each.file)))
+        of_others = sorted(chain.from_iterable(others.values()), key=lambda each: each.file)
+        write_whole(index, self._index(graded, of_others))
         return [index, *files]
 
     def _write_page(self, folder: Path, learner: Learner, content: bytes) -> Path:
         file = folder / self.file_name(learner)
-        file.write_bytes(content)
+        write_whole(file, content)
         return file
 
     def file_name(self, learner: Learner) -> str:

@@ -1,5 +1,7 @@
 """A page for each learner: complete, escaped, in both languages, and no right answer that was not asked for."""
 
+import errno
+import os
 import weakref
 from dataclasses import replace
 from html import escape
@@ -209,3 +211,18 @@ def test_an_answer_of_any_shape_is_shown_cut_short(autumn: ClassFolder, value) -
     for question in autumn.bank(LESSON)[0].questions:
         for language in LANGUAGES:
             assert len(shown_answer(question, value).to(language)) < 500
+
+
+def test_a_full_disk_leaves_the_pages_of_before(
+    autumn: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Reporter(autumn, "en").write([result("s1", share=0.85)], tmp_path)
+    before = {file: file.read_bytes() for file in files}
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"\.html"):
+        Reporter(autumn, "nl").write([result("s1", share=0.10)], tmp_path)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir() if file.suffix == ".html"} == before
