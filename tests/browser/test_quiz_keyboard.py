@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import nbformat
 import pytest
@@ -66,9 +67,18 @@ class Keyboard:
 
     def choose(self, place: int) -> None:
         """In the list that has the focus, the entry `place` below its first."""
-        for key in ("Space", *["ArrowDown"] * place, "Enter"):  # JupyterLab takes the arrows of a closed list
+        self.keys.press("Space")  # JupyterLab takes the arrows of a closed list
+        self.lab.until(lambda: self._chosen["open"], "the list opens")
+        for key in (*["ArrowDown"] * place, "Enter"):
             self.keys.press(key)
-            self.lab.page.wait_for_timeout(50)
+        self.lab.until(lambda: self._chosen == {"open": False, "place": place}, f"entry {place} is chosen")
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        here = "const here = document.activeElement"
+        return self.lab.page.evaluate(
+            f"() => {{ {here}; return {{open: here.matches(':open'), place: here.selectedIndex}} }}"
+        )
 
 
 @pytest.fixture(scope="module")
