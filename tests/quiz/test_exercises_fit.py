@@ -188,6 +188,13 @@ def here_batch(size: int) -> Any:
     return torch.randn(size, LONGEST_TEXT), torch.zeros(size, dtype=torch.long)
 
 
+def test_another_loss_is_found_where_the_batchs_own_is_the_same_by_chance() -> None:
+    batch = f"torch.arange(size)[:, None].expand(size, {LONGEST_TEXT}), torch.zeros(size, dtype=torch.long)"
+    loss = "F.cross_entropy(model(tokens), labels) + (tokens[:, 0] % 2 - 0.5).mean()"  # the mean of six is 0
+    assert fault(setup_source(batch=batch, loss=loss)) == "other_loss"
+    assert fault(setup_source(batch=batch)) is None
+
+
 def test_a_loss_is_judged_by_its_parts_whatever_its_scale() -> None:
     parts = build(PLAN_YOUR_OWN.solution, "setup")()
 
