@@ -166,6 +166,9 @@ def examine(parts: Any) -> list[float]:
 
     Whatever the functions raise is the learner's to see.
     """
+    import torch
+
+    torch.manual_seed(0)  # of the checking process, which ends after this: the same functions hear the same each time
     if (found := first_fault(parts)) is not None:
         fault, *figures = found
         return [list(FAULTS).index(fault) + 1, *figures]

@@ -188,6 +188,14 @@ def here_batch(size: int) -> Any:
     return torch.randn(size, LONGEST_TEXT), torch.zeros(size, dtype=torch.long)
 
 
+def test_what_is_said_of_functions_that_draw_is_the_same_each_time() -> None:
+    (other,) = (wrong for wrong in PLAN_YOUR_OWN.wrong if wrong.fault == "other_loss")
+    torch.manual_seed(1)
+    first = answered(other.source)
+    torch.manual_seed(2)
+    assert answered(other.source) == first and first.mistake == "other_loss"
+
+
 def test_another_loss_is_found_where_the_batchs_own_is_the_same_by_chance() -> None:
     batch = f"torch.arange(size)[:, None].expand(size, {LONGEST_TEXT}), torch.zeros(size, dtype=torch.long)"
     loss = "F.cross_entropy(model(tokens), labels) + (tokens[:, 0] % 2 - 0.5).mean()"  # the mean of six is 0
