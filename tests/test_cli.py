@@ -206,8 +206,9 @@ def test_a_tilde_is_a_home_folder_behind_an_equals_sign_too(tmp_path, monkeypatc
     assert run("class", "new", "~/autumn", "--roster=~/roster.csv").exit_code == 0
     assert run("class", "codes", "--class=~/autumn").exit_code == 0
     assert run("progress", "export", "~/kept.txt").exit_code == 0 and (tmp_path / "kept.txt").exists()
-    nobody = run("class", "codes", "--class=~nobody-here/x")
-    assert nobody.exit_code == 2 and "there is no home folder ~nobody-here" in " ".join(nobody.output.split())
+    for command in (("class", "codes", "--class=~nobody-here/x"), ("lab", "--folder", "~nobody-here/x")):
+        nobody = run(*command)
+        assert nobody.exit_code == 2 and "there is no home folder ~nobody-here" in " ".join(nobody.output.split())
 
 
 def test_a_diagnosis_makes_no_file_and_speaks_the_language_of_the_one_there_is(tmp_path, monkeypatch):

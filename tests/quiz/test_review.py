@@ -1,7 +1,7 @@
 """What was missed comes back after 1, 3, 7 and 21 days, with other numbers, and changes no result."""
 
 from collections.abc import Iterable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,21 @@ from gradacc_lessons.quiz.review import DAYS, schedule
 from gradacc_lessons.quiz.view import QuizView
 
 BANKS = Path(__file__).parent / "banks"
-TODAY = datetime.now().astimezone().date()
+TODAY = date(2026, 3, 25)
+
+
+class Noon(datetime):
+    """A clock that stands still: around midnight a question would be due one day later than the test expects."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.combine(TODAY, time(12)).astimezone(tz)
+
+
+@pytest.fixture(autouse=True)
+def _noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("progress", "quiz.quiz"):
+        monkeypatch.setattr(f"gradacc_lessons.{module}.datetime", Noon)
 
 
 def at(day: int) -> str:
