@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradacc_lessons.course import course_folder
-from gradacc_lessons.home import expanded
 from gradacc_lessons.progress import progress_file
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def lessons_folder(wanted: Path | None) -> tuple[Path, str]:
     course = course_folder("notebooks")
     if wanted is None and course.parent.name != "_course":
         return course, f"The lessons are in {course}."
-    folder = expanded(wanted or "gradacc-notebooks").resolve()
+    folder = (wanted or Path("gradacc-notebooks")).resolve()
     copied = copy_lessons(course, folder)
     sentence = f"The lessons are in {folder}: {len(copied.new)} new."
     if copied.kept:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from gradacc_lessons.certificate.credential import Credential, Kind
 from gradacc_lessons.certificate.earned import needed
-from gradacc_lessons.certificate.files import FORMATS, save
+from gradacc_lessons.certificate.files import FORMATS, Format, save
 from gradacc_lessons.certificate.issue import issue
 from gradacc_lessons.certificate.keys import SigningKey, key_in
 from gradacc_lessons.certificate.names import clean_name
@@ -102,12 +102,13 @@ class Certifier:
             return Outcome(learner, "open", remark, look=bool(lost))
         stem = f"{self.of_class.stem(learner)}-{earned[0]}"
         try:
-            fresh, kept = self._fresh(learner, earned[0], passed), self._kept(stem)
+            fresh, found = self._fresh(learner, earned[0], passed), self._found(stem)
         except _Held as why:
             return Outcome(learner, "held", why.text, look=True)
+        kept = self._valid(found)
         if passed.same_work and not kept:
             return Outcome(learner, "held", say.look_first(passed.same_work), look=True)
-        missing = [form for form in FORMATS if not kept or self._read(stem, form) != kept]
+        missing = [form for form, there in found.items() if not kept or there != kept]
         save(kept or fresh, self.folder, key=self.key, forms=missing, name=stem)
         other = say.stays(kept) if kept and _said(kept) != _said(fresh) else None
         remarks = [each for each in (lost, passed.same_work, other) if each]
@@ -118,7 +119,7 @@ class Certifier:
         for kind in kinds:
             stem = f"{self.of_class.stem(learner)}-{kind}"
             with suppress(_Held):  # somebody else's file is left alone
-                if kept := self._kept(stem):
+                if kept := self._valid(self._found(stem)):
                     return say.not_earned_now(kept, stem)
         return None
 
@@ -149,16 +150,16 @@ class Certifier:
         )
         return {lesson: self.of_class.bank(lesson)[0].title.to(self.language) for lesson in own}
 
-    def _kept(self, stem: str) -> Credential | None:
-        """What was issued before under this name and has not expired; _Held if a file there is not the teacher's."""
-        kept = None
-        for form in FORMATS:
-            found = self._read(stem, form)
-            if found and (found.valid_until is None or self._now < found.valid_until):
-                kept = kept or found
-        return kept
+    def _found(self, stem: str) -> dict[Format, Credential | None]:
+        """What is there under this name, by form; _Held if a file there is not the teacher's."""
+        return {form: self._read(stem, form) for form in FORMATS}
 
-    def _read(self, stem: str, form: str) -> Credential | None:
+    def _valid(self, found: Mapping[Format, Credential | None]) -> Credential | None:
+        """What was issued before and has not expired."""
+        ends = ((each, each.valid_until) for each in found.values() if each)
+        return next((each for each, end in ends if end is None or self._now < end), None)
+
+    def _read(self, stem: str, form: Format) -> Credential | None:
         file = self.folder / f"{stem}.{form}"
         if not (file.exists() or file.is_symlink()):
             return None
